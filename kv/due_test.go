@@ -21,24 +21,17 @@ import (
 // TestDueEntries: an entry of the index of due work decodes to the encoded values.
 func TestDueEntries(t *testing.T) {
 	order := licensing.OrderRef(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")
-	for _, c := range []struct {
-		kind  licensing.DueKind
-		ref   licensing.Ref
-		value string
-	}{
-		{licensing.DueLicenseEnd, licensing.LicenseRef(kvtest.Key), ""},
-		{licensing.DueOrderEnd, order, ""},
-		{licensing.DueRefund, order, ""},
-		{licensing.DueLeases, licensing.LicenseRef(kvtest.Key), ""},
-		{licensing.DueRollout, licensing.ProductRef(kvtest.Owner, "pro"), ""},
-	} {
+	refs := map[licensing.Kind]licensing.Ref{
+		licensing.KindLicense: licensing.LicenseRef(kvtest.Key), licensing.KindOrder: order,
+		licensing.KindProduct: licensing.ProductRef(kvtest.Owner, "pro"),
+	}
+	for x := range layout.DueIndexes() {
 		for _, at := range []time.Time{{}, time.UnixMilli(0), kvtest.Time,
 			time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
-			place := layout.DueOf(licensing.Due{Kind: c.kind, At: at})
-			key := place.Key(layout.RecordKey(c.ref))
-			got, ref, ok := layout.DueRecord(kvtest.Key.ID().Slot(), c.kind,
-				key[len("lc2/00/"+layout.DueFamily(c.kind)):], []byte(c.value))
-			if !ok || got != place || ref != c.ref || !at.IsZero() && !got.At().Equal(at) {
+			place := layout.DueOf(licensing.Due{Kind: x.Kind, At: at})
+			key := place.Key(layout.RecordKey(refs[x.Record]))
+			got, ref, ok := x.Decode(kvtest.Key.ID().Slot(), key[len("lc2/00/"+x.Family):], nil)
+			if !ok || got != place || ref != refs[x.Record] || !at.IsZero() && !got.At().Equal(at) {
 				t.Errorf("%q of %v is %v at %v, %v", key, at, ref, got.At(), ok)
 			}
 		}
@@ -57,7 +50,7 @@ func TestDueEntries(t *testing.T) {
 		{licensing.DueRollout, "12345678acct/t/", ""}, {licensing.DueRollout, "12345678acct/t/pro", "x"},
 		{licensing.DueRefund, "12345678" + layout.OwnerPath(kvtest.Owner) + order.ID, "x"},
 	} {
-		if _, _, ok := layout.DueRecord(0, bad.kind, bad.rest, []byte(bad.value)); ok {
+		if _, _, ok := layout.DueIndexOf(bad.kind).Decode(0, bad.rest, []byte(bad.value)); ok {
 			t.Errorf("%q with %q is read as a key of due work", bad.rest, bad.value)
 		}
 	}

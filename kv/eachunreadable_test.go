@@ -86,7 +86,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		l.refuse(kvtest.Time)
 		return l.keyIn(inLab(layout.ClaimAges), clientv3.SortAscend)
 	}
-	return map[string]func() []string{
+	rows := map[string]func() []string{
 		"a/": one(layout.APIKeyIndexKey(labOwner, "key_0elab")),
 		"b/": first(layout.OfOwner(labOwner, "b/")),
 		"c/": first(layout.OfOwner(labOwner, "c/")),
@@ -138,17 +138,16 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		},
 		"w/":      one(layout.WebhooksKey(labOwner)),
 		"cell/a/": one(layout.ListenRequestKey(labListener)),
-		"x/e/":    first(inLab("x/e/")),
-		"x/g/":    first(inLab("x/g/")),
-		"x/l/":    first(inLab("x/l/")),
-		"x/o/":    first(inLab("x/o/")),
-		"x/r/":    first(inLab("x/r/")),
 		"x/w/":    one(layout.DeletedWebhookKey("we_0edeleted")),
 		"y/": func() []string {
 			return []string{inLab("y/" + oldestClaim()[len(inLab(layout.ClaimAges))+layout.TimeSize:])}
 		},
 		"z/": func() []string { return []string{oldestClaim()} },
 	}
+	for x := range layout.DueIndexes() {
+		rows[x.Family] = first(inLab(x.Family))
+	}
+	return rows
 }
 
 // keyIn returns the first or the last key with a prefix.

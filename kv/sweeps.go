@@ -146,7 +146,8 @@ func (s *Store) DueSlots(
 func (s *Store) Due(
 	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
-	due, prefix := dueRange(kind, span), layout.InSlot(slot, layout.DueFamily(kind))
+	due, index := dueRange(kind, span), layout.DueIndexOf(kind)
+	prefix := layout.InSlot(slot, index.Family)
 	since := layout.InSlot(slot, due.From)
 	if from != "" {
 		since = prefix + from
@@ -158,7 +159,7 @@ func (s *Store) Due(
 	var page store.DuePage
 	for _, kv := range response.Kvs {
 		// A key that is not in the form of an entry is left to verify.
-		if _, ref, ok := layout.DueRecord(slot, kind, string(kv.Key[len(prefix):]), kv.Value); ok {
+		if _, ref, ok := index.Decode(slot, string(kv.Key[len(prefix):]), kv.Value); ok {
 			page.Records = append(page.Records, ref)
 		}
 	}
@@ -170,7 +171,7 @@ func (s *Store) Due(
 
 // dueRange returns the part of the index of due work that is a span of time.
 func dueRange(kind licensing.DueKind, span store.DueSpan) etcd.SlotRange {
-	family := layout.DueFamily(kind)
+	family := layout.DueIndexOf(kind).Family
 	at := func(t time.Time) string {
 		return family + string(binary.BigEndian.AppendUint64(nil, uint64(max(t.UnixMilli(), 0))))
 	}

@@ -22,30 +22,24 @@ func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format 
 	})
 }
 
-// checkDue returns the check of one entry of the index of a kind of due work.
-func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
-	family := map[licensing.DueKind]string{
-		licensing.DueLicenseEnd: "license_end", licensing.DueOrderEnd: "order_end", licensing.DueRefund: "refund",
-		licensing.DueLeases:  "leases",
-		licensing.DueRollout: "rollout",
-	}[kind]
-	prefix := layout.DueFamily(kind)
+// checkDue returns the check of one entry of an index of due work.
+func (v *listingChecks) checkDue(x layout.DueIndex) func(entry) {
 	return func(e entry) {
-		place, ref, ok := layout.DueRecord(e.slot, kind, e.rest, e.value)
+		place, ref, ok := x.Decode(e.slot, e.rest, e.value)
 		if !ok {
-			v.report(family, prefix+Opaque(e.rest), "key",
+			v.report(x.Name, x.Family+Opaque(e.rest), "key",
 				"the key or the value is not in the form of an entry")
 			return
 		}
-		name := prefix + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)
+		name := x.Family + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)
 		v.want(layout.RecordKey(ref), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
-				v.report(family, name, "record_missing", "there is no such record")
+				v.report(x.Name, name, "record_missing", "there is no such record")
 				return
 			}
 			now, ok := dueNow(ref, kv.Value)
 			if ok && now != place {
-				v.report(family, name, "misplaced", "its record does not say that this is due then")
+				v.report(x.Name, name, "misplaced", "its record does not say that this is due then")
 			}
 		})
 	}

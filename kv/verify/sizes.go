@@ -29,14 +29,19 @@ func Sizes(
 
 // count counts all families.
 func (c *sizes) count(ctx context.Context) error {
-	for _, count := range []func(context.Context) error{
+	counts := []func(context.Context) error{
 		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("f/", 0), c.owned("i/", 0),
 		c.owned("o/", 0), c.owned("q/", 0), c.owned("t/", 0), c.owned("w/", 0), c.owned("y/", 0),
-		c.owned("j/", len("1i/")), c.owned("x/g/", layout.TimeSize), c.owned("x/o/", layout.TimeSize),
-		c.owned("x/r/", layout.TimeSize), c.owned("z/", layout.TimeSize),
+		c.owned("j/", len("1i/")), c.owned("z/", layout.TimeSize),
 		c.valued("k/", ownerOfAPIKey), c.valued("n/", ownerOfAlias), c.valued("p/", layout.DecodeOwner),
 		c.countLicenses, c.countDeliveries,
-	} {
+	}
+	for x := range layout.DueIndexes() {
+		if x.Record != licensing.KindLicense {
+			counts = append(counts, c.owned(x.Family, layout.TimeSize))
+		}
+	}
+	for _, count := range counts {
 		if err := count(ctx); err != nil {
 			return err
 		}

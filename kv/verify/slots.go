@@ -57,16 +57,27 @@ func inCell(family string) bool { return strings.HasPrefix(family, "cell/") }
 // key; keys, if not nil, decrypts the ids of licenses. inOwnSlot returns true for a key without any of these, which the
 // check of the family reports.
 func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
-	from := func(n int) string { return e.rest[min(n, len(e.rest)):] }
+	skip := 0
+	switch family {
+	case "j/":
+		skip = len("1i/")
+	case "z/":
+		skip = layout.TimeSize
+	}
+	for x := range layout.DueIndexes() {
+		if x.Family == family {
+			skip = layout.TimeSize
+			if x.Record == licensing.KindLicense {
+				family = "l/"
+			}
+		}
+	}
+	rest := e.rest[min(skip, len(e.rest)):]
 	var own licensing.Slot
 	var known bool
 	switch family {
-	case "d/", "l/", "m/", "x/e/", "x/l/":
-		block := from(0)
-		if family == "x/e/" || family == "x/l/" {
-			block = from(layout.TimeSize)
-		}
-		id, ok := layout.LicenseIDOf(e.slot, block[:min(len(block), layout.LicenseIDSize)])
+	case "d/", "l/", "m/":
+		id, ok := layout.LicenseIDOf(e.slot, rest[:min(len(rest), layout.LicenseIDSize)])
 		if ok && keys != nil {
 			own, known = keys.SlotOf(id.Block())
 		}
@@ -78,14 +89,7 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 		own, known = licensing.SlotIn(e.rest)
 	case layout.AliasesFamily: // only the value names the owner
 	default:
-		skip := 0
-		switch family {
-		case "j/":
-			skip = len("1i/")
-		case "x/g/", "x/o/", "x/r/", "z/":
-			skip = layout.TimeSize
-		}
-		owner, _, ok := layout.CutOwner(from(skip))
+		owner, _, ok := layout.CutOwner(rest)
 		own, known = licensing.SlotOf(owner), ok
 	}
 	return !known || own == e.slot

@@ -2,6 +2,8 @@ package layout
 
 import (
 	"encoding/binary"
+	"iter"
+	"slices"
 	"time"
 
 	"licet/licensing"
@@ -30,47 +32,50 @@ func (d Due) kind() licensing.DueKind { return licensing.DueKind(d & (1<<dueKind
 // At returns the moment at which the action is due.
 func (d Due) At() time.Time { return time.UnixMilli(int64(d >> dueKindBits)).UTC() }
 
-// DueFamily begins the keys of the index of records for which work of a kind is due, in the order of time.
-func DueFamily(kind licensing.DueKind) string {
-	switch kind {
-	case licensing.DueLicenseEnd:
-		return "x/l/"
-	case licensing.DueOrderEnd:
-		return "x/o/"
-	case licensing.DueLeases:
-		return "x/e/"
-	case licensing.DueRollout:
-		return "x/g/"
-	default:
-		return "x/r/"
-	}
+// DueIndex is the index of records for which work of a kind is due, in the order of time.
+type DueIndex struct {
+	Kind   licensing.DueKind
+	Name   string // of the family in a verification
+	Family string // begins the keys
+	Record licensing.Kind
+}
+
+// dueIndexes has all indexes of due work. A new kind of due work needs a row here.
+var dueIndexes = []DueIndex{
+	{licensing.DueLeases, "leases", "x/e/", licensing.KindLicense},
+	{licensing.DueRollout, "rollout", "x/g/", licensing.KindProduct},
+	{licensing.DueLicenseEnd, "license_end", "x/l/", licensing.KindLicense},
+	{licensing.DueOrderEnd, "order_end", "x/o/", licensing.KindOrder},
+	{licensing.DueRefund, "refund", "x/r/", licensing.KindOrder},
+}
+
+// DueIndexes returns all indexes of due work.
+func DueIndexes() iter.Seq[DueIndex] { return slices.Values(dueIndexes) }
+
+// DueIndexOf returns the index of a kind of due work.
+func DueIndexOf(kind licensing.DueKind) DueIndex {
+	return dueIndexes[slices.IndexFunc(dueIndexes, func(x DueIndex) bool { return x.Kind == kind })]
 }
 
 // Key returns the key of a record in the index. What follows the time is the record's own key without the layout, slot
 // and family.
 func (d Due) Key(record string) string {
-	return record[:slotPrefixSize] + DueFamily(d.kind()) + string(binary.BigEndian.AppendUint64(nil,
+	return record[:slotPrefixSize] + DueIndexOf(d.kind()).Family + string(binary.BigEndian.AppendUint64(nil,
 		uint64(d>>dueKindBits))) + record[slotPrefixSize+len("l/"):]
 }
 
-// DueRecord decodes an entry of a slot's index of due work: what is due, and for which record. rest is the key behind
-// the family of the index.
-func DueRecord(slot licensing.Slot, kind licensing.DueKind, rest string, value []byte) (Due, licensing.Ref, bool) {
-	if len(rest) < 8 {
-		return 0, licensing.Ref{}, false
+// Decode decodes an entry of the index in a slot: what is due, and for which record. rest is the key behind the family.
+func (x DueIndex) Decode(slot licensing.Slot, rest string, value []byte) (d Due, ref licensing.Ref, ok bool) {
+	if len(rest) < TimeSize || len(value) > 0 {
+		return 0, ref, false
 	}
-	d := Due(binary.BigEndian.Uint64([]byte(rest)))<<dueKindBits | Due(kind)
-	rest = rest[8:]
-	if kind == licensing.DueLicenseEnd || kind == licensing.DueLeases {
+	d = Due(binary.BigEndian.Uint64([]byte(rest)))<<dueKindBits | Due(x.Kind)
+	rest = rest[TimeSize:]
+	if x.Record == licensing.KindLicense {
 		id, ok := LicenseIDOf(slot, rest)
-		if !ok || len(value) > 0 {
-			return d, licensing.Ref{}, false
-		}
-		return d, id.Ref(), true
+		return d, id.Ref(), ok
 	}
-	owner, number, ok := CutOwner(rest)
-	if kind == licensing.DueRollout {
-		return d, licensing.ProductRef(owner, number), ok && number != "" && len(value) == 0
-	}
-	return d, licensing.OrderRef(owner, number), ok && licensing.ValidOrderNo(number) && len(value) == 0
+	ref.Kind = x.Record
+	ref.Owner, ref.ID, ok = CutOwner(rest)
+	return d, ref, ok && ref.ID != "" && (x.Record != licensing.KindOrder || licensing.ValidOrderNo(ref.ID))
 }
