@@ -443,6 +443,17 @@ func (s *memStore) Due(
 	return page, nil
 }
 
+// EachLeased looks at every license.
+func (s *memStore) EachLeased(_ context.Context, slot licensing.Slot, each func(*licensing.License)) error {
+	defer s.read()()
+	for _, stored := range s.records {
+		if l := stored.record.License; l != nil && licensing.SlotOf(l.Owner) == slot && !l.LeasesUntil.IsZero() {
+			each(l)
+		}
+	}
+	return s.fail
+}
+
 // APIKeyMarks calls no hook: no caller's request reads the marks, but a scan every second.
 func (s *memStore) APIKeyMarks(context.Context) (store.KeyMarks, error) {
 	s.mu.Lock()

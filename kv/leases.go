@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,6 +15,54 @@ import (
 
 // lapsedPage is how many devices one read of a search for lapsed leases returns.
 const lapsedPage = 1000
+
+// EachLeased calls each for the licenses of a slot in the index of leases, as of about one revision.
+func (s *Store) EachLeased(ctx context.Context, slot licensing.Slot, each func(*licensing.License)) error {
+	index := layout.DueIndexOf(licensing.DueLeases)
+	prefix, revision := layout.InSlot(slot, index.Family), int64(0)
+	for from, more := prefix, true; more; {
+		page, err := s.etcd.Page(ctx, "list_leased", from, clientv3.GetPrefixRangeEnd(prefix), lapsedPage, revision)
+		if err != nil {
+			return err
+		}
+		revision = page.Header.Revision
+		var ids []licensing.LicenseID
+		for _, kv := range page.Kvs {
+			if _, ref, ok := index.Decode(slot, string(kv.Key[len(prefix):]), kv.Value); ok {
+				ids = append(ids, ref.LicenseID())
+			}
+		}
+		for some := range slices.Chunk(ids, store.MaxReadLicenses) {
+			if err := s.readLeased(ctx, some, each); err != nil {
+				return err
+			}
+		}
+		if more = page.More && len(page.Kvs) > 0; more {
+			from = etcd.After(page.Kvs[len(page.Kvs)-1].Key)
+		}
+	}
+	return nil
+}
+
+// readLeased calls each for licenses that exist and can be read; verify reports the others.
+func (s *Store) readLeased(ctx context.Context, ids []licensing.LicenseID, each func(*licensing.License)) error {
+	reads := make([][]byte, len(ids))
+	for i, id := range ids {
+		reads[i] = []byte(layout.LicenseKey(id))
+	}
+	r := s.read(ctx, "load", &batchItem{reads: reads})
+	if r.err != nil {
+		return etcd.Unavailable(r.err)
+	}
+	for i, id := range ids {
+		if kv := etcd.First(r.responses, i); kv != nil {
+			if license, err := layout.DecodeLicense(id, kv.Value); err == nil {
+				each(&license.License)
+			}
+		}
+	}
+	return nil
+}
 
 // allLeases reports whether the record of a license holds all its leases.
 func allLeases(license *layout.License) bool {

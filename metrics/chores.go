@@ -18,6 +18,8 @@ type Chores struct {
 	// BackupSuccess is the start of the last successful backup, in Unix time; 0 if no backup is
 	// known. All nodes read the same value from the store.
 	BackupSuccess prometheus.Gauge
+	// LeasesInUse are the leases in use, by account, mode and product, of the slots that this node counts.
+	LeasesInUse *SeriesGauge
 	// Sweeps counts the passes of each sweep, by outcome: ok, failed or put_off (the node is busy, or its
 	// clock is not known to agree with the other nodes' clocks).
 	Sweeps *prometheus.CounterVec
@@ -50,6 +52,9 @@ func newChores(factory promauto.Factory, reg prometheus.Registerer) Chores {
 			Help: "When the last backup of the store was begun that ended well, in Unix time; 0 where none is " +
 				"known. All nodes find the same.",
 		}),
+		LeasesInUse: newSeriesGauge(reg, "licet_leases_in_use", "Leases that devices of floating licenses have, as "+
+			"far as this node counts them: the nodes divide the licenses. The series without labels has the products "+
+			"beyond the first 1,000.", "account", "mode", "product"),
 		Sweeps: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_sweeps_total",
 			Help: "Passes of sweeps, by outcome: ok, failed, or put_off while the node has much else to do or its " +

@@ -3,8 +3,8 @@
 // metrics for operators.
 //
 // Labels have few values. Where the values are known beforehand, the series exist from the start, so that
-// a rate includes the first event. No label holds a key, a device, an order, an account or an address. See
-// docs/decisions/0023-metrics.md.
+// a rate includes the first event. No label holds a key, a device, an order or an address, and only that of leases in
+// use an account and a product. See docs/decisions/0023-metrics.md.
 //
 // Packages below: metrics/tracing exports traces, metrics/guard starts goroutines and counts their panics. The
 // dashboards and the alerts on these metrics are in deploy/observability and deploy/prometheus.
@@ -23,5 +23,6 @@
 //   - storetimes.go: observes the duration of etcd requests
 //   - handlecache.go: caches the series of a set of labels
 //   - funcgauge.go: a gauge whose value functions return
+//   - seriesgauge.go: a gauge whose series are replaced all at once
 //   - distinct.go: a counter that counts each name once
 package metrics

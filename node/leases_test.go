@@ -2,13 +2,18 @@ package node_test
 
 import (
 	"fmt"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/metrics"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -146,6 +151,34 @@ func TestLapsedLeasesAreSwept(t *testing.T) {
 				t.Errorf("after %v, %d devices are stored, want %d", step.after, l.CurrentDevices, want)
 			}
 		}
+	}
+}
+
+// TestLeasesInUse: the nodes count the leases in use of each product, in all slots.
+func TestLeasesInUse(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	n := nodetest.New(t, nodetest.OpenWith(t, nodetest.OwnEtcd(t)), func(cfg *service.Config) {
+		cfg.Metrics = metrics.New(reg, "test", "", "")
+	})
+	for range 2 {
+		for devices, used := range map[int]int{3: 2, 40: 20, 5: 0} {
+			key := floating(t, n, devices)
+			for i := range used {
+				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+			}
+		}
+	}
+	nodetest.WantError(t, n.CountLeases(nodetest.Context(t)), nil)
+	series := func(product string, count int) string {
+		return fmt.Sprintf("licet_leases_in_use{account=%q,mode=%q,product=%q} %d\n",
+			nodetest.Owner.AccountID, nodetest.Owner.Mode, product, count)
+	}
+	scrape := httptest.NewRecorder()
+	metrics.Handler(reg).ServeHTTP(scrape, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	got := scrape.Body.String()
+	if strings.Count(got, "\nlicet_leases_in_use{") != 2 || !strings.Contains(got, series("floating-3", 4)) ||
+		!strings.Contains(got, series("floating-40", 40)) {
+		t.Error(got)
 	}
 }
 

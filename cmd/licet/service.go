@@ -236,6 +236,10 @@ func (s *instance) serveAPI() error {
 	s.background("the recount of usage", func(ctx context.Context) {
 		n.Sweep(ctx, service.Chore{Name: "the count of what accounts store", Label: "usage", Once: n.Recount})
 	})
+	// And counts of leases, which read all licenses with leases.
+	s.background("the count of leases", func(ctx context.Context) {
+		n.Sweep(ctx, service.Chore{Name: "the count of leases in use", Label: "leases_in_use", Once: n.CountLeases})
+	})
 	s.background("the time of the last backup", func(ctx context.Context) {
 		backup.Follow(ctx, s.store, s.instruments.BackupSuccess)
 	})

@@ -24,7 +24,7 @@ const passesPerTurn = 4
 
 // ownSlots returns the slots that this node sweeps at a time. A node sweeps all slots if it is not registered among the
 // nodes that are up, or knows of none.
-func (s *Sweeps) ownSlots(slots []licensing.Slot, now time.Time) []licensing.Slot {
+func (s *core) ownSlots(slots []licensing.Slot, now time.Time) []licensing.Slot {
 	nodes := s.cfg.Clocks.Nodes()
 	if !slices.Contains(nodes, s.cfg.Self) {
 		return slots

@@ -8,8 +8,8 @@
 // store changes itself.
 //
 // A [Service] has one part for each kind of record: [Orders], [Licenses], [Products], [Keys], [Webhooks] and
-// [Events]. [Rollouts], [Redactions], [Budgets] and [Sweeps] are parts of their own. An [EventView] is an event with
-// the fields that its order or license holds now.
+// [Events]. [Rollouts], [Redactions], [Budgets], [Sweeps] and [LeaseCounts] are parts of their own. An [EventView] is
+// an event with the fields that its order or license holds now.
 //
 // A place is the right to run one of a limited number of things at a time on this node: a command (package node), a
 // page of a list, or a wait for events. A claim is the record of an Idempotency-Key. A mark is a key of the store whose
@@ -47,6 +47,7 @@
 //	feedwait.go        the wait for events, and the check of the caller's API key meanwhile
 //	budgets.go         how much accounts store, and whether their budgets refuse growth
 //	recount.go         recounts of how much accounts store
+//	leasecounts.go     how many leases are in use, for the metrics
 //	chores.go          the periodic work of a node
 //	division.go        which slots this node sweeps
 //	sweep.go           removes old claims, events and deleted endpoints; records ends; finds refunds that are due

@@ -72,6 +72,7 @@ type Service struct {
 	*Redactions
 	*Budgets
 	*Sweeps
+	*LeaseCounts
 }
 
 // core holds what all use cases share.
@@ -146,6 +147,8 @@ func New(cfg Config) *Service {
 		Redactions: &Redactions{c},
 		Budgets:    budgets,
 		Sweeps:     &Sweeps{core: c, rollouts: rollouts},
+
+		LeaseCounts: &LeaseCounts{core: c},
 	}
 	cfg.Metrics.Ready.AddSource(s.readiness)
 	return s

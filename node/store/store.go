@@ -88,6 +88,10 @@ type Queries interface {
 	Due(ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span DueSpan, from string,
 		limit int) (DuePage, error)
 
+	// EachLeased calls each for the licenses of a slot that have leases, except those whose end comes before that of
+	// their leases. It remembers none of them.
+	EachLeased(ctx context.Context, slot licensing.Slot, each func(*licensing.License)) error
+
 	// Ping makes a linearizable read, to show whether the database answers.
 	Ping(ctx context.Context) error
 
