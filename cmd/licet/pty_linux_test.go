@@ -198,6 +198,7 @@ func TestTablesOnATerminal(t *testing.T) {
 	p := shared(t)
 	key := p.grant(t, 1)
 	p.want(t, 200, "POST", "/v1/licenses/activate", `{"license_key":"`+key+`","device_id":"laptop-1"}`)
+	p.want(t, 409, "POST", "/v1/licenses/activate", `{"license_key":"`+key+`","device_id":"laptop-2"}`)
 	list := []string{"licenses", "list", "--status", "activated"}
 	plain := p.onScreen(t, 80, []string{"NO_COLOR=1"}, list...)
 	for line := range strings.Lines(plain) {
@@ -234,11 +235,12 @@ func TestTablesOnATerminal(t *testing.T) {
 		args     []string
 	}{
 		{80, "", "last seen at, lease expires at", []string{"licenses", "get", other}},
-		{80, "", "last seen at", []string{"licenses", "devices", other}},
-		{0, "80", "last seen at", []string{"licenses", "devices", other}},
-		{200, "80", "last seen at", []string{"licenses", "devices", other}},
+		{80, "", "last seen at, lease expires at", []string{"licenses", "devices", other}},
+		{0, "80", "last seen at, lease expires at", []string{"licenses", "devices", other}},
+		{200, "80", "last seen at, lease expires at", []string{"licenses", "devices", other}},
 		{80, "200", "", []string{"licenses", "devices", other}},
-		{80, "no", "last seen at", []string{"licenses", "devices", other}},
+		{80, "no", "last seen at, lease expires at", []string{"licenses", "devices", other}},
+		{80, "", ": timestamp, about, actor", []string{"licenses", "events", key}},
 		{60, "", "expires at, id", []string{"licenses", "grant", "--product-id", "editor"}},
 		{60, "", "id", []string{"licenses", "suspend", key, other}},
 		{60, "", "api key id, sign", []string{"profile", "list"}},

@@ -27,7 +27,7 @@ func (s eventGroup) eventCommands() *cobra.Command {
 }
 
 // eventColumns are the columns of a table of events.
-var eventColumns = []string{"id", "timestamp", "type", "about", "actor"}
+var eventColumns = []string{"id", "type", "timestamp", "about", "actor"}
 
 // eventsCreate says what makes events.
 const eventsCreate = "each change of an order or a license makes one; in test mode, try licet sandbox buy editor"

@@ -110,6 +110,8 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonDeviceLimitReached:
 		text += "; remove a device (licet licenses remove-device), or raise the limit (licet licenses update " +
 			"--max-devices)"
+	case client.ReasonSelfServiceNotAllowed:
+		text += "; licet licenses remove-device removes one with an API key"
 	case client.ReasonRolloutInProgress:
 		text += "; licet products rollout-status shows it, and licet products cancel-rollout ends it"
 	case client.ReasonLicenseNotFound, client.ReasonOrderNotFound, client.ReasonProductNotFound:

@@ -144,7 +144,7 @@ func (s licenseGroup) licensesDevices() *cobra.Command {
 		run: func(c *session, args []string) error {
 			return c.list(listing{
 				member:  "devices",
-				columns: []string{"device_id", "device_name", "bound_at", "last_seen_at"},
+				columns: []string{"device_id", "device_name", "bound_at", "last_seen_at", "lease_expires_at"},
 				create:  "licet licenses activate LICENSE_KEY laptop-1 binds a device",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListDevices(c.ctx, args[0], page, as...))

@@ -17,8 +17,8 @@ func TestProfiles(t *testing.T) {
 	t.Parallel()
 	known := newUser(t)
 	u := newStranger(t)
-	u.refuses(true, []string{"no service: set --url", "licet profile set --help", ". licet-data/dev.env"}, "orders",
-		"list")
+	u.refuses(true, []string{"no service: start licet dev", ". licet-data/dev.env", "set --url",
+		"licet profile set --help"}, "orders", "list")
 	if text := u.must("profile", "list"); text != "" {
 		t.Errorf("no profiles are\n%s", text)
 	}
@@ -60,7 +60,7 @@ func TestProfiles(t *testing.T) {
 	u.must("orders", "list", "--profile", "dev")
 	u.refuses(true, []string{`there is no profile "third"`}, "orders", "list", "--profile", "third")
 	u.must("profile", "remove", "other")
-	u.refuses(true, []string{"no service: set --url"}, "orders", "list")
+	u.refuses(true, []string{"no service: start licet dev"}, "orders", "list")
 	u.refuses(true, []string{`no profile "other"`}, "profile", "use", "other")
 	u.must("profile", "use", "dev")
 	u.must("orders", "list")

@@ -202,9 +202,9 @@ func (s Setup) identity() []client.Option {
 func (t target) check(open bool) error {
 	switch {
 	case t.url == "":
-		return BadUsage("no service: set --url or --profile, or LICET_URL and LICET_API_KEY, or save a profile " +
-			"(licet profile set --help); for a licet dev, start it if it does not run, and " +
-			"run the command in its working directory, or after: . licet-data/dev.env")
+		return BadUsage("no service: start licet dev, and run the command in the same directory, or after: " +
+			". licet-data/dev.env; for another service, set --url or --profile, or LICET_URL and LICET_API_KEY, " +
+			"or save a profile (licet profile set --help)")
 	case t.apiKey == "" && !open:
 		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, --api-key-file or --profile, or save a "+
 			"profile (licet profile set --help)", t.url, t.urlFrom)

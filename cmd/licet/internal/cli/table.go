@@ -69,9 +69,9 @@ func (t *table) flush() error {
 	return err
 }
 
-// layOut chooses the columns and their widths from the rows of the first page. If the table does not fit the terminal,
-// layOut cuts long cells, and then drops columns from the right. The first column identifies the item: layOut never
-// drops it.
+// layOut chooses the columns and their widths from the rows of the first page. It drops columns from the right until
+// the table with its cells cut to the last of cellLengths fits the terminal, and then cuts the cells no more than
+// necessary. The first column identifies the item: layOut never drops it.
 func (t *table) layOut() {
 	natural := make([]int, len(t.columns))
 	for i, name := range t.columns {
@@ -84,21 +84,28 @@ func (t *table) layOut() {
 	if t.look.width == 0 {
 		return
 	}
+	t.cut(natural, cellLengths[len(cellLengths)-1])
+	last := len(t.columns)
+	for last > 1 && t.total() > t.look.width {
+		last--
+		t.widths = t.widths[:last]
+	}
+	t.columns, t.dropped, t.widths = t.columns[:last], t.columns[last:], natural[:last]
 	for _, t.most = range cellLengths {
 		if t.total() <= t.look.width {
 			return
 		}
-		t.widths = slices.Clone(natural)
-		for i := range t.widths {
-			t.widths[i] = min(t.widths[i], max(t.longest(i), uniseg.StringWidth(title(t.columns[i]))))
-		}
+		t.cut(natural[:last], t.most)
 	}
-	for len(t.widths) > 1 && t.total() > t.look.width {
-		last := len(t.widths) - 1
-		t.dropped = append(t.dropped, t.columns[last])
-		t.columns, t.widths = t.columns[:last], t.widths[:last]
+}
+
+// cut sets the widths of the columns to their natural widths, for cells that are cut to a length.
+func (t *table) cut(natural []int, most int) {
+	t.most = most
+	t.widths = slices.Clone(natural)
+	for i := range t.widths {
+		t.widths[i] = min(t.widths[i], max(t.longest(i), uniseg.StringWidth(title(t.columns[i]))))
 	}
-	slices.Reverse(t.dropped)
 }
 
 // longest returns the length to which the cells of a column are cut.
