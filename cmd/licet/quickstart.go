@@ -18,7 +18,8 @@ const commands = `order=$(curl -sS "$LICET_URL/v1/orders" \
   -d '{"product_id":"editor","amount":4900,"currency":"USD"}'); printf '%s\n' "$order"
 order_no=$(printf '%s\n' "$order" | sed 's/.*"order_no":"\([^"]*\)".*/\1/')
 
-curl -sS -X PUT "$LICET_URL/v1/orders/$order_no/sandbox_payment" -H "Authorization: Bearer $LICET_API_KEY"
+curl -sS -X PUT "$LICET_URL/v1/orders/$order_no/sandbox_payment" \
+  -H "Authorization: Bearer $LICET_API_KEY"
 
 order=$(curl -sS "$LICET_URL/v1/orders/$order_no" \
   -H "Authorization: Bearer $LICET_API_KEY"); printf '%s\n' "$order"
@@ -28,7 +29,8 @@ license_key=$(printf '%s\n' "$order" | sed 's/.*"license_key":"\([^"]*\)".*/\1/'
 curl -sS "$LICET_URL/v1/licenses/activate" -H 'Content-Type: application/json' \
   -d '{"license_key":"'"$license_key"'","device_id":"laptop-1","device_name":"My laptop"}'
 
-curl -sS "$LICET_URL/v1/licenses/$license_id" -H "Authorization: Bearer $LICET_API_KEY"
+curl -sS "$LICET_URL/v1/licenses/$license_id" \
+  -H "Authorization: Bearer $LICET_API_KEY"
 
 curl -sS -X DELETE "$LICET_URL/v1/licenses/$license_id/devices/laptop-1" \
   -H "Authorization: Bearer $LICET_API_KEY"

@@ -172,6 +172,11 @@ func TestCurlPageHasTheSameCommands(t *testing.T) {
 	if block := "\n```sh\n. ./licet-data/" + envFile + "\n\n" + commands + "```\n"; !strings.Contains(page, block) {
 		t.Errorf("docs/tutorials/curl.md lacks this block:%s", block)
 	}
+	for _, step := range steps() {
+		if first, _, _ := strings.Cut(step.Command, "\n"); len(first) > 82 {
+			t.Errorf("on the page, the button to copy covers the end of this line: %s", first)
+		}
+	}
 }
 
 // TestReadme runs the commands of README.md that buy and activate a license, after licet dev. It checks the length of
