@@ -68,7 +68,8 @@ func TestDocumentedEntitlementsRun(t *testing.T) {
 	for _, l := range p.want(t, 200, "GET", "/v1/licenses?product_id=studio", "").Data.list("licenses") {
 		shown = append(shown, fmt.Sprint(l["entitlements"]))
 	}
-	want := []string{"map[channel:stable export:true projects:25]", "map[channel:stable projects:50 support:true]"}
+	want := []string{"map[channel:stable export:true plugins:true projects:25]",
+		"map[channel:stable plugins:true projects:50 support:true]"}
 	if n := strings.Count(out, "done"); n < 4 {
 		t.Errorf("%d rollouts are done; it printed\n%s", n, out)
 	}
