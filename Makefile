@@ -14,6 +14,9 @@ CREATED  ?= $(shell git log -1 --format=%cI 2>/dev/null)
 IMAGE      ?= licet:$(subst +,-,$(VERSION))
 IMAGE_ARCH ?= $(shell go env GOARCH)
 
+# The platforms of make release, such as linux/amd64,darwin/arm64. Empty: all.
+PLATFORMS ?=
+
 # The settings to build the programs of the image and of Kubernetes. They are the same, so Go compiles
 # the packages that both need only once.
 STATIC := CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath"
@@ -50,7 +53,7 @@ image: ## Make the container image, without an engine, and its SBOM: make image 
 
 .PHONY: release
 release: ## Build the files of a release into bin/release, the same bytes each time: make release VERSION=1.2.3
-	cd deploy/release && go run . --source ../.. --out ../../bin/release --version '$(VERSION)' --revision '$(REVISION)' --created '$(CREATED)'
+	cd deploy/release && go run . --source ../.. --out ../../bin/release --version '$(VERSION)' --revision '$(REVISION)' --created '$(CREATED)'$(if $(PLATFORMS), --platforms '$(PLATFORMS)')
 
 .PHONY: release-check
 release-check: ## Build a release twice, compare, install its package. All platforms, no build cache: LICET_RELEASE=full make release-check

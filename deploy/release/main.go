@@ -53,6 +53,7 @@ func run(args []string) error {
 	}
 	defer os.RemoveAll(work)
 	for _, p := range r.platforms {
+		fmt.Fprintf(os.Stderr, "release: building for %s\n", p) // each takes a minute or more
 		if err := r.compile(p, filepath.Join(work, p.String())); err != nil {
 			return err
 		}
