@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"licet/client"
 	"licet/loadtest/rig"
@@ -32,7 +31,7 @@ func (l *lab) accounts(ctx context.Context) error {
 	defer b.stop()
 	l.progress.Step("creating %d accounts", l.cfg.Accounts)
 	c := &crowd{bench: b, keys: make([]string, l.cfg.Accounts)}
-	if err := forEach(ctx, len(c.keys), keyMakers, func(i int) (err error) {
+	if err := rig.Each(ctx, len(c.keys), keyMakers, func(ctx context.Context, i int) (err error) {
 		c.keys[i], err = l.licet.CreateKey(ctx, b.etcd, fmt.Sprintf("crowd%d", i))
 		return err
 	}); err != nil {
@@ -108,7 +107,7 @@ func (l *lab) accountsRound(ctx context.Context, c *crowd, phase string) (float6
 // grantAll grants each account so many licenses. Successive licenses belong to different accounts.
 func (c *crowd) grantAll(ctx context.Context, each int) (*rig.Keys, error) {
 	lists := make([]*rig.Keys, len(c.keys))
-	if err := forEach(ctx, len(c.keys), granters, func(i int) (err error) {
+	if err := rig.Each(ctx, len(c.keys), granters, func(ctx context.Context, i int) (err error) {
 		lists[i], err = grant(ctx, c.seeder, c.keys[i], each, unlimited)
 		return err
 	}); err != nil {
@@ -128,7 +127,7 @@ func (c *crowd) grantAll(ctx context.Context, each int) (*rig.Keys, error) {
 // listen creates an endpoint for all events of each account, the one account included.
 func (c *crowd) listen(ctx context.Context) error {
 	all := append([]string{c.apiKey}, c.keys...)
-	return forEach(ctx, len(all), granters, func(i int) error {
+	return rig.Each(ctx, len(all), granters, func(ctx context.Context, i int) error {
 		api, err := client.New("http://"+c.seeder.Address, all[i])
 		if err != nil {
 			return err
@@ -140,31 +139,4 @@ func (c *crowd) listen(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// forEach calls do for each number below n, from so many goroutines. It returns the first error.
-func forEach(ctx context.Context, n, workers int, do func(i int) error) error {
-	numbers := make(chan int)
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := range numbers {
-				if err := do(i); err != nil {
-					fail(err)
-					return
-				}
-			}
-		})
-	}
-	for i := range n {
-		select {
-		case numbers <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(numbers)
-	group.Wait()
-	return context.Cause(ctx)
 }

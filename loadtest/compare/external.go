@@ -78,7 +78,7 @@ func (b *bench) grantExternal(ctx context.Context, n, round int) (own, others *r
 	externalKey := func(i int) string { return fmt.Sprintf("OLD-%04d-%08d", round, i) }
 	granted := make([]string, n)
 	unbounded := unlimited
-	if err := forEach(ctx, n, warmers, func(i int) error {
+	if err := rig.Each(ctx, n, warmers, func(ctx context.Context, i int) error {
 		made, err := api.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1, MaxDevices: &unbounded,
 			ExternalKey: externalKey(i)})
 		if err != nil {

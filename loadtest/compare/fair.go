@@ -194,7 +194,7 @@ func (r *rival) meanwhile(
 				// The attack expects refusals. The rival runs on the cores that are measured: without a pause, its own
 				// work would disturb more than the node's.
 				if err != nil {
-					pause(attacking, refusedPause)
+					rig.Rest(attacking, refusedPause)
 				}
 			}
 		})
@@ -226,19 +226,11 @@ func together(call func(ctx context.Context, client, number int) error) attack {
 		calls.Wait()
 		failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
 		if len(failures) < rivalAtOnce { // the client got through
-			pause(ctx, time.Duration(len(failures))*refusedPause)
+			rig.Rest(ctx, time.Duration(len(failures))*refusedPause)
 			return nil
 		}
-		pause(ctx, (rivalAtOnce-1)*refusedPause) // one pause follows
+		rig.Rest(ctx, (rivalAtOnce-1)*refusedPause) // one pause follows
 		return failures[0]
-	}
-}
-
-// pause waits for a time, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/loadtest/rig"
 )
 
 const (
@@ -193,9 +194,7 @@ func (h *hoard) replace(
 	ctx context.Context, c int, dial func(context.Context) (net.Conn, error),
 ) (net.Conn, error) {
 	if len(h.conns[c]) == h.each {
-		select {
-		case <-time.After(rivalPause):
-		case <-ctx.Done():
+		if rig.Rest(ctx, rivalPause); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		_ = h.conns[c][0].Close()

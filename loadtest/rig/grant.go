@@ -2,9 +2,7 @@ package rig
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,27 +24,16 @@ func Grant(ctx context.Context, url, apiKey string, count, maxDevices int, done 
 	}
 	defer api.CloseIdleConnections()
 	batches := make([][]client.License, (count+grantSize-1)/grantSize)
-	errs := make([]error, grantWorkers)
-	var next, granted atomic.Int64
-	var group sync.WaitGroup
-	for w := range grantWorkers {
-		group.Go(func() {
-			for ctx.Err() == nil && errs[w] == nil {
-				i := int(next.Add(1) - 1)
-				if i >= len(batches) {
-					return
-				}
-				size := min(grantSize, count-i*grantSize)
-				grant := client.Grant{ProductID: "editor", Quantity: size, MaxDevices: &maxDevices}
-				if batches[i], errs[w] = api.GrantLicenses(ctx, grant); errs[w] == nil && len(batches[i]) != size {
-					errs[w] = fmt.Errorf("the answer has %d licenses, not %d", len(batches[i]), size)
-				}
-				done(int(granted.Add(int64(size))))
-			}
-		})
-	}
-	group.Wait()
-	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
+	var granted atomic.Int64
+	if err := Each(ctx, len(batches), grantWorkers, func(ctx context.Context, i int) (err error) {
+		size := min(grantSize, count-i*grantSize)
+		grant := client.Grant{ProductID: "editor", Quantity: size, MaxDevices: &maxDevices}
+		if batches[i], err = api.GrantLicenses(ctx, grant); err == nil && len(batches[i]) != size {
+			err = fmt.Errorf("the answer has %d licenses, not %d", len(batches[i]), size)
+		}
+		done(int(granted.Add(int64(size))))
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("grant licenses: %w", err)
 	}
 	all := &Keys{}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 	"licet/client"
 	"licet/loadtest/rig"
 	"licet/loadtest/stage"
-	"licet/loadtest/trial"
 )
 
 // service is what k6 sends the load to: nodes that were started for it, or a service
@@ -27,6 +25,9 @@ type service struct {
 // patience is how long a service may take after the load until it is ready again, and
 // how long a request is repeated.
 const patience = 30 * time.Second
+
+// preparers is how many goroutines create keys, grant licenses and bind devices before the load.
+const preparers = 16
 
 func newService(ctx context.Context, cfg *config, progress *rig.Progress) (_ *service, err error) {
 	s := &service{urls: cfg.targets, apiKeys: []string{cfg.apiKey}, run: strconv.FormatInt(time.Now().UnixMilli(), 36)}
@@ -53,24 +54,14 @@ func createKeys(ctx context.Context, on *stage.Stage, accounts int, progress *ri
 	count := progress.Long(accounts, "creating API keys of accounts: %d", accounts)
 	keys := make([]string, accounts)
 	var done atomic.Int64
-	var failed trial.Tally
-	trial.Each(ctx, numbers(accounts), func(ctx context.Context, i int) {
-		var err error
+	err := rig.Each(ctx, accounts, preparers, func(ctx context.Context, i int) (err error) {
 		if keys[i], err = on.Licet.CreateKey(ctx, on.Etcd, fmt.Sprintf("load%d", i)); err != nil {
-			failed.Problem("create an API key: %v", err)
+			return fmt.Errorf("create an API key: %w", err)
 		}
 		count(int(done.Add(1)))
+		return nil
 	})
-	return keys, errors.Join(failed.Err(), ctx.Err())
-}
-
-// numbers returns the numbers below n.
-func numbers(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	return keys, err
 }
 
 // stop ends what was started, and removes the store.
@@ -103,10 +94,8 @@ func (s *service) ready(ctx context.Context) ([]*client.Client, error) {
 				return s.clients(url)
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if rig.Rest(ctx, 100*time.Millisecond); ctx.Err() != nil {
 			return nil, fmt.Errorf("no node is ready within %v of the load's end", patience)
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
@@ -159,37 +148,34 @@ func (s *service) grant(ctx context.Context, licenses []*seeded, count func(int)
 	for _, l := range licenses {
 		of[l.account] = append(of[l.account], l)
 	}
-	var failed trial.Tally
 	var done atomic.Int64
-	trial.Each(ctx, numbers(min(len(of), len(licenses))), func(ctx context.Context, account int) {
+	return rig.Each(ctx, min(len(of), len(licenses)), preparers, func(ctx context.Context, account int) error {
 		keys, err := rig.Grant(ctx, s.urls[0], s.apiKeys[account], len(of[account]), licenses[0].group.MaxDevices,
 			func(int) {})
 		if err != nil {
-			failed.Problem("%v", err)
-			return
+			return err
 		}
 		for i, l := range of[account] {
 			l.key = string(keys.At(i))
 		}
 		count(int(done.Add(int64(len(of[account])))))
+		return nil
 	})
-	return errors.Join(failed.Err(), ctx.Err())
 }
 
 // bind binds the devices that licenses have from the beginning.
 func bind(ctx context.Context, api *client.Client, licenses []*seeded, count func(int)) error {
 	var done atomic.Int64
-	var failed trial.Tally
-	trial.Each(ctx, licenses, func(ctx context.Context, l *seeded) {
+	return rig.Each(ctx, len(licenses), preparers, func(ctx context.Context, i int) error {
+		l := licenses[i]
 		for n := range l.group.Bound {
 			device := seedDevice(n)
 			if _, err := api.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: device}); err != nil {
-				failed.Problem("bind a device: %v", err)
-				return
+				return fmt.Errorf("bind a device: %w", err)
 			}
 			l.bound = append(l.bound, device)
 		}
 		count(int(done.Add(int64(len(l.bound)))))
+		return nil
 	})
-	return errors.Join(failed.Err(), ctx.Err())
 }

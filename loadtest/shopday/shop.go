@@ -136,10 +136,8 @@ func await(ctx context.Context, what func(context.Context) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, stage.Patience)
 	defer cancel()
 	for !what(ctx) {
-		select {
-		case <-ctx.Done():
+		if rig.Rest(ctx, 50*time.Millisecond); ctx.Err() != nil {
 			return false
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	return true

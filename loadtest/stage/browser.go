@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 // Browser is a buyer on the pay pages: it reads them, presses their buttons and follows
@@ -38,10 +40,7 @@ func (b *Browser) visit(ctx context.Context, address, action string) (status int
 		if final || ctx.Err() != nil || time.Now().After(until) {
 			return status, location, page, err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
+		rig.Rest(ctx, 200*time.Millisecond)
 	}
 }
 

@@ -2,8 +2,8 @@ package trial
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
+
+	"licet/loadtest/rig"
 )
 
 // workers is how many goroutines Each uses.
@@ -11,18 +11,8 @@ const workers = 16
 
 // Each calls do for each item of a list, several at a time, until ctx ends.
 func Each[T any](ctx context.Context, list []T, do func(context.Context, T)) {
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(workers, len(list)) {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1) - 1)
-				if i >= len(list) {
-					return
-				}
-				do(ctx, list[i])
-			}
-		})
-	}
-	group.Wait()
+	_ = rig.Each(ctx, len(list), workers, func(ctx context.Context, i int) error { // no call fails
+		do(ctx, list[i])
+		return nil
+	})
 }
