@@ -55,15 +55,15 @@ type knownDevice struct {
 
 // deviceCaches holds the caches of licenses that were used lately.
 type deviceCaches struct {
-	cache *otter.Cache[licensing.LicenseID, *deviceCache]
+	cache cache[licensing.LicenseID, *deviceCache]
 }
 
 func newDeviceCaches(weight uint64) (deviceCaches, error) {
-	cache, err := otter.New(&otter.Options[licensing.LicenseID, *deviceCache]{
+	byID, err := otter.New(&otter.Options[licensing.LicenseID, *deviceCache]{
 		MaximumWeight: weight,
 		Weigher:       func(_ licensing.LicenseID, r *deviceCache) uint32 { return r.weighed.Load() },
 	})
-	return deviceCaches{cache}, err
+	return deviceCaches{byID}, err
 }
 
 // use calls f with the locked cache of a license.

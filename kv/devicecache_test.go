@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/maypok86/otter/v2"
+
 	"licet/licensing"
 )
 
@@ -15,6 +17,11 @@ func newTestDeviceCaches(t *testing.T, weight uint64) *deviceCaches {
 		t.Fatal(err)
 	}
 	return &s
+}
+
+// held returns what the caches are held in.
+func held(s *deviceCaches) *otter.Cache[licensing.LicenseID, *deviceCache] {
+	return s.cache.(*otter.Cache[licensing.LicenseID, *deviceCache])
 }
 
 func named(bound bool, devices ...string) (entries []*licensing.DeviceEntry) {
@@ -184,9 +191,9 @@ func TestDeviceCacheWeight(t *testing.T) {
 			for range room / 4 { // each weighs 16 at least
 				c.bind(s, newKey(t).ID())
 			}
-			s.cache.CleanUp()
+			held(s).CleanUp()
 			weight, kept := uint32(0), 0
-			for _, r := range s.cache.All() {
+			for _, r := range held(s).All() {
 				weight += r.weight()
 				kept++
 			}
@@ -201,11 +208,11 @@ func TestDeviceCacheWeight(t *testing.T) {
 	for i := range 1000 {
 		s.follow(swapped(id, int64(9+i), named(true, fmt.Sprint(i)), i == 0), int64(10+i))
 	}
-	s.cache.CleanUp()
-	heavy := s.cache.WeightedSize()
+	held(s).CleanUp()
+	heavy := held(s).WeightedSize()
 	s.learn(id, &findings{revision: 1 << 30})
-	s.cache.CleanUp()
-	if got := s.cache.WeightedSize(); heavy < 1000*entryWeight/2 || got > 2*emptyWeight {
+	held(s).CleanUp()
+	if got := held(s).WeightedSize(); heavy < 1000*entryWeight/2 || got > 2*emptyWeight {
 		t.Errorf("a cache of 1,000 devices weighs %d, and after it began anew %d", heavy, got)
 	}
 }

@@ -20,9 +20,18 @@ const DefaultRemembered = 100_000
 // value takes ten times as much memory. The cache never proves anything: it says which revision to swap against, and
 // whether a command is likely to change something.
 type memory struct {
-	licenses     *otter.Cache[licensing.LicenseID, *slot]
+	licenses     cache[licensing.LicenseID, *slot]
 	deviceCaches deviceCaches
 	devices      fingerprints
+}
+
+// cache is an otter.Cache as an interface: a package that imports kv then does not compile otter's generic code once
+// more.
+type cache[K comparable, V any] interface {
+	GetIfPresent(K) (V, bool)
+	Set(K, V) (V, bool)
+	SetIfAbsent(K, V) (V, bool)
+	EstimatedSize() int
 }
 
 // slot is the entry of one license. The slot stays in the cache while its contents are replaced. Since there may be
@@ -53,7 +62,7 @@ func newMemory(licenses int) (*memory, error) {
 	if licenses <= 0 {
 		licenses = DefaultRemembered
 	}
-	cache, err := otter.New(&otter.Options[licensing.LicenseID, *slot]{MaximumSize: licenses})
+	slots, err := otter.New(&otter.Options[licensing.LicenseID, *slot]{MaximumSize: licenses})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +70,7 @@ func newMemory(licenses int) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memory{licenses: cache, deviceCaches: caches, devices: newFingerprints()}, nil
+	return &memory{licenses: slots, deviceCaches: caches, devices: newFingerprints()}, nil
 }
 
 // recall returns the last seen value of a license; the zero value without a slot.

@@ -25,9 +25,19 @@ const (
 type buckets[K comparable] struct {
 	policy Policy
 	clock  func() time.Time
-	byKey  *otter.Cache[K, *rate.Limiter]
+	byKey  cache[K]
 	shared []*rate.Limiter // empty: the limit does not count requests of keys without a bucket
 	group  func(K) uint64  // selects one of shared; keys that are likely one client have the same group
+}
+
+// cache is an otter.Cache as an interface: a package that imports limits then does not compile otter's generic code
+// once more.
+type cache[K comparable] interface {
+	GetIfPresent(K) (*rate.Limiter, bool)
+	SetIfAbsent(K, *rate.Limiter) (*rate.Limiter, bool)
+	EstimatedSize() int
+	CleanUp()
+	StopAllGoroutines() bool
 }
 
 // newBuckets returns the buckets of a limit, or nil, which counts nothing, if the policy has no rate.

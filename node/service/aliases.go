@@ -28,8 +28,15 @@ const (
 // takes no more requests to the store than an activation by another license key.
 type Aliases struct {
 	*core
-	matchings *otter.Cache[licensing.Owner, remembered[licensing.KeyMatching]] // of owners with external keys
-	aliases   *otter.Cache[licensing.AliasName, remembered[licensing.Alias]]
+	matchings cache[licensing.Owner, remembered[licensing.KeyMatching]] // of owners with external keys
+	aliases   cache[licensing.AliasName, remembered[licensing.Alias]]
+}
+
+// cache is an otter.Cache as an interface: a package that imports service then does not compile otter's generic code
+// once more.
+type cache[K comparable, V any] interface {
+	GetIfPresent(K) (V, bool)
+	Set(K, V) (V, bool)
 }
 
 // remembered is a value that the store has returned, and until when the node trusts it.
@@ -38,11 +45,11 @@ type remembered[T any] struct {
 	until time.Time
 }
 
-func remember[K comparable, T any](e *Aliases, in *otter.Cache[K, remembered[T]], key K, value T) {
+func remember[K comparable, T any](e *Aliases, in cache[K, remembered[T]], key K, value T) {
 	in.Set(key, remembered[T]{value, e.engine.Now().Add(aliasLife)})
 }
 
-func recall[K comparable, T any](e *Aliases, in *otter.Cache[K, remembered[T]], key K) (value T, known bool) {
+func recall[K comparable, T any](e *Aliases, in cache[K, remembered[T]], key K) (value T, known bool) {
 	r, known := in.GetIfPresent(key)
 	return r.value, known && e.engine.Now().Before(r.until)
 }

@@ -22,9 +22,9 @@ type entitlementsName struct {
 
 // entitlementsCache holds entitlements by name. A version is the hash of a text, so what a node remembers of a version
 // stays true.
-type entitlementsCache = otter.Cache[entitlementsName, licensing.Entitled]
+type entitlementsCache = cache[entitlementsName, licensing.Entitled]
 
-func newEntitlementsCache() *entitlementsCache {
+func newEntitlementsCache() entitlementsCache {
 	return otter.Must(&otter.Options[entitlementsName, licensing.Entitled]{
 		MaximumWeight: rememberedEntitlements,
 		Weigher:       func(_ entitlementsName, e licensing.Entitled) uint32 { return uint32(e.Size()) },

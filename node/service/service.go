@@ -85,7 +85,7 @@ type core struct {
 	redactions *gate
 	budgets    *Budgets
 
-	entitlements *entitlementsCache
+	entitlements entitlementsCache
 }
 
 // New returns a service with its engine. New starts no goroutine.
