@@ -65,6 +65,11 @@ func activation() page {
 						{quantile("0.99", "", licet(requestBuckets, activating)), "p99"},
 					},
 					steps: []step{warning(0.1)}, runbooks: []string{"LicetLatencyBudgetBurn"}},
+				{title: "Leases in use", unit: "short", legend: true, width: 24,
+					about: "Leases that devices of floating licenses have, of the products with the most. Nodes count " +
+						"about once a minute.",
+					queries: []query{{"topk(20, " + sum("account, mode, product", licet("licet_leases_in_use")) + ")",
+						"{{account}} {{mode}} {{product}}"}}},
 			}},
 			{"Mailboxes and folds", []panel{
 				{title: "Mailboxes", unit: "short",
