@@ -94,7 +94,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.LogLevel, "log-level", "info", "lowest `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
 	fs.DurationVar(&c.ClockTolerance, "clock-tolerance", clocks.DefaultTolerance,
-		"how far the clocks of nodes may be apart, 500ms to 30s; a node whose clock differs from most nodes' clocks "+
+		"how far the clocks of nodes may be apart, 500ms to 2.4s; a node whose clock differs from most nodes' clocks "+
 			"refuses requests")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout,
 		"how long a stop may take; after that the node cuts off the remaining requests")
@@ -164,7 +164,9 @@ const (
 	defaultBudgetBytes = 2 << 30
 	defaultBudgetKeys  = 10_000_000
 	minClockTolerance  = 500 * time.Millisecond // clocks that are set right jump by less
-	maxClockTolerance  = 30 * time.Second       // well below the two minutes after which ends are recorded
+	// maxClockTolerance is less than half of licensing.LeaseGuard: then a lease is given to another device only once it
+	// has ended by every clock that the tolerance allows.
+	maxClockTolerance = 2400 * time.Millisecond
 )
 
 func (c *config) validate() error {
@@ -197,7 +199,7 @@ func (c *config) validate() error {
 		return badUsage("--max-api-keys is %d: write a number of API keys, or 0 for no maximum", c.MaxAPIKeys)
 	}
 	if c.ClockTolerance < minClockTolerance || c.ClockTolerance > maxClockTolerance {
-		return badUsage("--clock-tolerance is %v: write a duration from 500ms to 30s", c.ClockTolerance)
+		return badUsage("--clock-tolerance is %v: write a duration from 500ms to 2.4s", c.ClockTolerance)
 	}
 	if c.Budget.Bytes < 0 {
 		return badUsage("--account-budget-bytes is %d: write at least 0", c.Budget.Bytes)

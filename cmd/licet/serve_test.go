@@ -18,6 +18,7 @@ import (
 
 	"licet/internal/etcdtest"
 	"licet/kv"
+	"licet/licensing"
 )
 
 // recovery is how long after a fault requests may still be refused.
@@ -453,7 +454,10 @@ func TestServeUsageErrors(t *testing.T) {
 	f("--tls-cert and --tls-key go together", append(etcd, "--tls-key", "key.pem")...)
 	f("--drain-delay is -1s", append(etcd, "--drain-delay", "-1s")...)
 	f("--clock-tolerance is 1ms", append(etcd, "--clock-tolerance", "1ms")...)
-	f("--clock-tolerance is 1m0s", append(etcd, "--clock-tolerance", "1m")...)
+	f("--clock-tolerance is 2.5s: write a duration from 500ms to 2.4s", append(etcd, "--clock-tolerance", "2.5s")...)
+	if 2*maxClockTolerance >= licensing.LeaseGuard {
+		t.Error("two nodes may lease the same slot: the guard of a lease is not above twice the clock tolerance")
+	}
 	f("--log-level", append(etcd, "--log-level", "loud")...)
 
 	t.Setenv("LICET_ETCD_ENDPOINTS", "a:2379,http//b")
