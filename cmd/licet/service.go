@@ -227,6 +227,7 @@ func (s *instance) serveAPI() error {
 				Once: s.store.CompactHistory})
 	}
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, chores...) })
+	s.background("the sweep of leases", n.SweepLeases)
 	// Refunds run apart from the sweeps, because a payment provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
 		n.Sweep(ctx, service.Chore{Name: "the sending of refunds due", Label: "refunds",

@@ -21,14 +21,12 @@ type Chore struct {
 }
 
 // Chores returns the chores of every node: remove expired claims of Idempotency-Keys, record the end
-// of orders and licenses, remove lapsed leases, continue rollouts, and remove expired events and the remains of deleted
-// webhook endpoints.
+// of orders and licenses, continue rollouts, and remove expired events and the remains of deleted webhook endpoints.
 func (s *Sweeps) Chores() []Chore {
 	return []Chore{
 		{"the sweep of old claims", "claims", s.SweepClaims},
 		{"the recording of expired orders", "order_ends", s.RecordOrderEnds},
 		{"the recording of expired licenses", "license_ends", s.RecordLicenseEnds},
-		{"the sweep of lapsed leases", "leases", s.RemoveLapsedLeases},
 		{"the start of rollouts that no node runs", "rollouts", s.ContinueRollouts},
 		{"the sweep of old events", "events", s.SweepEvents},
 		{"the sweep of deleted webhook endpoints", "webhooks", s.SweepWebhooks},
@@ -38,12 +36,23 @@ func (s *Sweeps) Chores() []Chore {
 // Sweep runs the chores one after the other, about every Config.SweepEvery, until ctx ends. Any number
 // of nodes may run the same chores: each skips the work that another has done.
 func (s *Sweeps) Sweep(ctx context.Context, chores ...Chore) {
+	s.repeat(ctx, s.cfg.SweepEvery, chores...)
+}
+
+// SweepLeases removes lapsed leases until ctx ends: twice as often as the other chores and apart from them, so that
+// within a minute from its end a lease is gone.
+func (s *Sweeps) SweepLeases(ctx context.Context) {
+	s.repeat(ctx, s.cfg.SweepEvery/2, Chore{"the sweep of lapsed leases", "leases", s.RemoveLapsedLeases})
+}
+
+// repeat runs chores one after the other, about every so often, until ctx ends.
+func (s *Sweeps) repeat(ctx context.Context, every time.Duration, chores ...Chore) {
 	counts := make([]passes, len(chores))
 	for i, chore := range chores {
 		counts[i] = s.countPasses(chore.Label)
 	}
 	for {
-		if !backoff.Sleep(ctx, backoff.Around(s.cfg.SweepEvery, 2)) {
+		if !backoff.Sleep(ctx, backoff.Around(every, 2)) {
 			return
 		}
 		for i, chore := range chores {
