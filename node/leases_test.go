@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/metrics"
+	"licet/node"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -152,6 +154,78 @@ func TestLapsedLeasesAreSwept(t *testing.T) {
 			}
 		}
 	}
+}
+
+// searches counts the searches for lapsed leases.
+type searches struct {
+	store.Store
+	count atomic.Int64
+}
+
+func (s *searches) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	for _, want := range wants {
+		if !want.LapsedBy.IsZero() {
+			s.count.Add(1)
+		}
+	}
+	return s.Store.Load(ctx, wants...)
+}
+
+// TestSearchesAreBounded: refused activations of a full license make one search for each end that the license records,
+// and none if a limit refuses them anyway. If leases lapse one after the other, the limits bound the searches.
+func TestSearchesAreBounded(t *testing.T) {
+	const devices = 40
+	db := &searches{Store: nodetest.OpenStore(t)}
+	n, clock := limitedNode(t, db, node.WriteLimits{
+		NewDevices:   node.WriteLimit{Count: 100, Per: 10 * time.Hour},
+		LicenseBytes: node.WriteLimit{Count: 100 << 10, Per: 100 * time.Minute}, // a search counts more than 20 KiB
+	})
+	key := floating(t, n, devices)
+	for i := range devices {
+		nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+	}
+	comes := func(device string) licensing.Reason {
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, device)
+		return licensing.ReasonOf(err)
+	}
+	wantSearches := func(when string, want int64) {
+		t.Helper()
+		if got := db.count.Swap(0); got != want {
+			t.Errorf("%s: %d searches, want %d", when, got, want)
+		}
+	}
+	clock.Advance(lease / 2)
+	for i := range devices {
+		clock.Advance(time.Second)
+		nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+	}
+	clock.Advance(lease / 2)
+	for i := range 20 {
+		if reason := comes(fmt.Sprint("another ", i)); reason != licensing.ReasonDeviceLimitReached {
+			t.Fatalf("answered %v", reason)
+		}
+	}
+	wantSearches("no lease has lapsed", 1)
+
+	clock.Advance(lease/2 - devices*time.Second + licensing.LeaseGuard)
+	taken := 0
+	for reason := licensing.Reason(""); reason == ""; taken++ {
+		clock.Advance(time.Second)
+		if reason = comes(fmt.Sprint("next ", taken)); reason != "" && reason != licensing.ReasonRateLimited {
+			t.Fatalf("answered %v", reason)
+		}
+	}
+	if got := db.count.Swap(0); got == 0 || got > 6 {
+		t.Errorf("%d searches, want about as many as 100 KiB are", got)
+	}
+	for i := range 20 {
+		clock.Advance(time.Second)
+		if reason := comes(fmt.Sprint("refused ", i)); reason != licensing.ReasonRateLimited {
+			t.Errorf("answered %v", reason)
+		}
+	}
+	wantSearches("beyond the limit", 0)
+	nodetest.MustActivate(t, n, key, fmt.Sprint("device ", devices-1)) // a renewal is not limited
 }
 
 // TestLeasesInUse: the nodes count the leases in use of each product, in all slots.

@@ -146,7 +146,7 @@ func (s *settler) read(
 	// If a caller has meanwhile been answered that the outcome is unknown, its call must not run on this snapshot:
 	// the snapshot may hold changes that came after that answer.
 	calls = stillWanted(calls)
-	if lapsedBy.IsZero() && !s.searchesLeases(&loaded[0].Record, calls).IsZero() {
+	if lapsedBy.IsZero() && s.needsSearch(&loaded[0].Record, calls) {
 		return loaded[0], calls
 	}
 	return loaded[0], s.answerUnchanging(loaded[0], calls)

@@ -47,13 +47,20 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 			}
 			part, rest := splitAfter(calls, most)
 			later = slices.Concat(rest, later)
-			if snapshot, calls = s.read(ctx, ref, part, lapsedBy); len(calls) == 0 {
+			reading := ctx
+			if !lapsedBy.IsZero() {
+				reading = s.limits.countSearch(ctx, snapshot.Record.License)
+			}
+			if snapshot, calls = s.read(reading, ref, part, lapsedBy); len(calls) == 0 {
 				continue
 			}
 			is = proven
 		}
 		if lapsedBy.IsZero() {
-			if lapsedBy = s.searchesLeases(&snapshot.Record, calls); !lapsedBy.IsZero() {
+			switch calls, lapsedBy = s.maySearch(&snapshot.Record, calls); {
+			case len(calls) == 0:
+				continue
+			case !lapsedBy.IsZero():
 				is = unknown
 				continue
 			}
@@ -109,19 +116,37 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 	}
 }
 
-// searchesLeases returns up to which end a snapshot needs lapsed leases that it does not have; zero: it needs none.
-func (s *settler) searchesLeases(record *licensing.Record, calls []*call) time.Time {
+// maySearch answers the calls that need lapsed leases that a snapshot does not have, if the license or its owner has
+// read or written too much. It returns the other calls, and up to which end they need lapsed leases; zero: they need
+// none.
+func (s *settler) maySearch(record *licensing.Record, calls []*call) (rest []*call, lapsedBy time.Time) {
+	if !s.needsSearch(record, calls) {
+		return calls, time.Time{}
+	}
+	now := s.Now()
+	for _, c := range calls {
+		if record.SearchesLeases(c.cmd, len(calls), now) {
+			if err := s.limits.refuseSearch(record.License, c); err != nil {
+				c.answer(licensing.Result{}, err)
+				continue
+			}
+			lapsedBy = record.LapsedBy(now)
+		}
+		rest = append(rest, c)
+	}
+	return rest, lapsedBy
+}
+
+// needsSearch reports whether a call needs lapsed leases that a snapshot does not have.
+func (s *settler) needsSearch(record *licensing.Record, calls []*call) bool {
 	if record.License == nil || !record.License.Lease.Leased() {
-		return time.Time{}
+		return false
 	}
 	now := s.Now()
 	record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
-	for _, c := range calls {
-		if record.SearchesLeases(c.cmd, len(calls), now) {
-			return record.LapsedBy(now)
-		}
-	}
-	return time.Time{}
+	return slices.ContainsFunc(calls, func(c *call) bool {
+		return record.SearchesLeases(c.cmd, len(calls), now)
+	})
 }
 
 // commit stores a change, and counts what it wrote. All changes of the engine go this way.

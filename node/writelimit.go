@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"time"
 
 	"licet/licensing"
@@ -30,7 +31,7 @@ const (
 // writeLimits are the write limits of a node. Nil limits nothing. A limit of bytes lets a command in as long as
 // earlier commands have left something, and counts the command once it is stored: only the store knows how many
 // bytes a command takes. Commands under way at that moment exceed the limit by as much as they write, and commands
-// that come later wait for that.
+// that come later wait for that. What a search for lapsed leases reads counts as if it were written.
 //
 // The limits refuse only commands that store a device or a device's name, [licensing.Replacement] and other
 // [licensing.OrdinaryGrowth].
@@ -82,6 +83,36 @@ func (w *writeLimits) refuse(record *licensing.Record, c *call, growth licensing
 	w.newDevices.add(ofLicense, at, 1)
 	c.counted = true
 	return nil
+}
+
+// refuseSearch returns the error of the limit that refuses a search for lapsed leases, which may read 10,000 devices.
+// The limits of bytes refuse a search because of earlier ones, and the limit of new devices one that would be in vain.
+// Commands of the service itself are not refused.
+func (w *writeLimits) refuseSearch(l *licensing.License, c *call) error {
+	if _, activates := c.cmd.(licensing.Activate); w == nil || !activates {
+		return nil
+	}
+	at := w.now()
+	if err := w.licenseBytes.refuse(cellsOf(w.licenseBytes, l.Key), at, 0); err != nil {
+		return err
+	}
+	if err := w.accountBytes.refuse(cellsOf(w.accountBytes, l.Owner), at, 0); err != nil || c.counted {
+		return err
+	}
+	return w.newDevices.refuse(cellsOf(w.newDevices, l.Key), at, 1)
+}
+
+// countSearch returns a context whose reads count as if the license and its owner wrote them.
+func (w *writeLimits) countSearch(ctx context.Context, l *licensing.License) context.Context {
+	if w == nil {
+		return ctx
+	}
+	key, owner := l.Key, l.Owner
+	return store.CountReads(ctx, func(bytes int) {
+		at := w.now()
+		w.licenseBytes.add(cellsOf(w.licenseBytes, key), at, bytes)
+		w.accountBytes.add(cellsOf(w.accountBytes, owner), at, bytes)
+	}, func() error { return nil })
 }
 
 // RefuseWrites returns the error of an owner that has written as much as its limit allows, else nil. The engine asks
