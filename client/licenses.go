@@ -18,6 +18,10 @@ type License struct {
 	CurrentDevices int    `json:"current_devices"`
 	// Entitlements are those of the product when the license was issued, with the license's own on top.
 	Entitlements Entitlements `json:"entitlements"`
+	// DeviceMode is leased for floating licenses, else bound. See Product.
+	DeviceMode      string `json:"device_mode"`
+	LeaseSeconds    int    `json:"lease_seconds"`     // 0: no leases
+	MaxLeaseSeconds int    `json:"max_lease_seconds"` // 0: no leases
 	// Devices holds at most the first 1,000 devices. In a list, Devices is empty for a license that has ever
 	// had more than 16 devices. DevicesNextCursor is not empty if there are more devices.
 	Devices           []Device        `json:"devices"`

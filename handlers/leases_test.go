@@ -44,7 +44,8 @@ func TestLeases(t *testing.T) {
 	want("lapsed", post("validate", "a", "").must(t, 0), 0, 1)
 	post("activate", "c", "").must(t, 40901)
 	if got := s.get(key).must(t, 0); strings.Contains(got.body, `"device_id":"a"`) ||
-		got.data["current_devices"] != 1.0 {
+		got.data["current_devices"] != 1.0 || got.data["lease_seconds"] != 600.0 ||
+		got.data["max_lease_seconds"] != 86400.0 || got.text("device_mode") != "leased" {
 		t.Errorf("a look-up shows %s", got.body)
 	}
 	s.clock.advance(5 * time.Second)

@@ -34,7 +34,8 @@ type licenseTerms struct {
 	OrderNo        *string          `json:"order_no"`
 	MaxDevices     int              `json:"max_devices"`
 	CurrentDevices int              `json:"current_devices"`
-	Entitlements   json.RawMessage  `json:"entitlements"`
+	leaseTerms
+	Entitlements json.RawMessage `json:"entitlements"`
 }
 
 type licenseState struct {
@@ -98,6 +99,7 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 		OrderNo:        orNull(l.OrderNo),
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
+		leaseTerms:     leaseTermsAnswer(l.Lease),
 		Entitlements:   metadata(view.Entitled.At(l.CreatedAt, now)),
 	}
 }

@@ -13,22 +13,27 @@ type productRoutes struct{ *Server }
 
 // product is a product as responses show it.
 type product struct {
-	ProductID        string          `json:"product_id"`
-	Name             *string         `json:"name"`
-	KeyPrefix        string          `json:"key_prefix"`
-	MaxDevices       int             `json:"max_devices"`
-	Validity         *string         `json:"validity"`
-	ValidityFrom     string          `json:"validity_from"`
-	SelfService      bool            `json:"self_service_deactivation"`
-	RemovalsPerMonth int             `json:"removals_per_month"`
-	DeviceMode       string          `json:"device_mode"`
-	LeaseSeconds     *int            `json:"lease_seconds"`
-	MaxLeaseSeconds  *int            `json:"max_lease_seconds"`
-	Entitlements     json.RawMessage `json:"entitlements"`
-	Metadata         json.RawMessage `json:"metadata"`
-	CreatedAt        timestamp       `json:"created_at"`
-	AccountID        string          `json:"account_id"`
-	Mode             licensing.Mode  `json:"mode"`
+	ProductID        string  `json:"product_id"`
+	Name             *string `json:"name"`
+	KeyPrefix        string  `json:"key_prefix"`
+	MaxDevices       int     `json:"max_devices"`
+	Validity         *string `json:"validity"`
+	ValidityFrom     string  `json:"validity_from"`
+	SelfService      bool    `json:"self_service_deactivation"`
+	RemovalsPerMonth int     `json:"removals_per_month"`
+	leaseTerms
+	Entitlements json.RawMessage `json:"entitlements"`
+	Metadata     json.RawMessage `json:"metadata"`
+	CreatedAt    timestamp       `json:"created_at"`
+	AccountID    string          `json:"account_id"`
+	Mode         licensing.Mode  `json:"mode"`
+}
+
+// leaseTerms say how a product or a license treats devices.
+type leaseTerms struct {
+	DeviceMode      string `json:"device_mode"`
+	LeaseSeconds    *int   `json:"lease_seconds"`
+	MaxLeaseSeconds *int   `json:"max_lease_seconds"`
 }
 
 // The values of validity_from.
@@ -54,7 +59,7 @@ func productAnswer(p *licensing.Product) product {
 		ValidityFrom:     fromIssue,
 		SelfService:      t.SelfService.Allowed,
 		RemovalsPerMonth: t.SelfService.RemovalsPerMonth,
-		DeviceMode:       devicesBound,
+		leaseTerms:       leaseTermsAnswer(t.Lease),
 		Entitlements:     metadata(string(p.Entitlements)),
 		Metadata:         metadata(p.Metadata),
 		CreatedAt:        timestamp(p.CreatedAt),
@@ -64,12 +69,14 @@ func productAnswer(p *licensing.Product) product {
 	if t.FromActivation {
 		answer.ValidityFrom = fromActivation
 	}
-	if t.Lease.Leased() {
-		answer.DeviceMode = devicesLeased
-		answer.LeaseSeconds = new(licensing.WholeSeconds(t.Lease.Length))
-		answer.MaxLeaseSeconds = new(licensing.WholeSeconds(t.Lease.Longest))
-	}
 	return answer
+}
+
+func leaseTermsAnswer(t licensing.LeaseTerms) leaseTerms {
+	if !t.Leased() {
+		return leaseTerms{DeviceMode: devicesBound}
+	}
+	return leaseTerms{devicesLeased, new(licensing.WholeSeconds(t.Length)), new(licensing.WholeSeconds(t.Longest))}
 }
 
 // productPath names a product.

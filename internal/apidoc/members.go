@@ -197,6 +197,7 @@ func members() map[string]string {
 
 		"ProductDescription.key_prefix":    "the beginning of license keys. Left out: `LIC`",
 		"Product.lease_seconds":            "the length of a lease; null without leases",
+		"License.lease_seconds":            "the length of a lease; null without leases",
 		"ProductDescription.device_mode":   "`leased`: floating licenses, see [Leases](#leases). Left out: `bound`",
 		"ProductDescription.lease_seconds": "the length of a lease; required along with `leased`",
 		"ProductDescription.max_lease_seconds": "the longest lease that a device may ask for. Left out: " +
