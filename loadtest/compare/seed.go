@@ -9,7 +9,7 @@ import (
 
 // grant grants licenses through a node.
 func grant(ctx context.Context, n *rig.Node, apiKey string, count, maxDevices int) (*rig.Keys, error) {
-	return rig.Grant(ctx, "http://"+n.Address, apiKey, count, maxDevices, func(int) {})
+	return rig.Grant(ctx, "http://"+n.Address, apiKey, "editor", count, maxDevices, func(int) {})
 }
 
 // binder returns a load of activations. pick returns the license and the device of an operation.

@@ -20,6 +20,13 @@ export const activatedOrFull = (license, device, slots) => ({
       && a.error.details.max_devices === slots && a.error.details.current_devices === slots),
 });
 
+// leased is an activation that has a lease of up to so many seconds. A repeated
+// request answers the lease of the first one.
+export const leased = (license, device, seconds) => Object.assign(activated(license, device), {
+  'leased: for as long as it asked': (a) => a.data.lease_remaining_seconds <= seconds && a.data.lease_remaining_seconds > seconds - 30,
+  'leased: until when': (a) => isTime(a.data.lease_expires_at),
+});
+
 export const removed = (license, device) => ({
   'removed': (a) => a.outcome === 0 && a.data.license_key === license && a.data.device_id === device,
   // An earlier try without a response may have removed the device.

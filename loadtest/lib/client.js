@@ -122,10 +122,11 @@ export class Client {
     return Object.assign({ Authorization: `Bearer ${apiKeys[account % apiKeys.length]}` }, more);
   }
 
-  activate(license, device) {
+  // activate activates a device, of a floating license for so many seconds.
+  activate(license, device, seconds) {
     return this.send('activate', 'POST', '/v1/licenses/activate', {
       headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ license_key: license, device_id: device, device_name: 'Load test' }),
+      body: JSON.stringify({ license_key: license, device_id: device, device_name: 'Load test', lease_seconds: seconds }),
     }, (answer, when) => {
       const known = { 0: 'ok', 40901: 'full' }[answer.outcome];
       if (known || answer.unknown) {

@@ -15,9 +15,9 @@ const (
 	grantPatience = time.Minute // how long a request is repeated that a busy service has refused
 )
 
-// Grant makes licenses over the API of a service, so the service itself stores them.
+// Grant makes licenses of a product over the API of a service, so the service itself stores them.
 // Grant calls done with the number of licenses so far, from several goroutines.
-func Grant(ctx context.Context, url, apiKey string, count, maxDevices int, done func(int)) (*Keys, error) {
+func Grant(ctx context.Context, url, apiKey, product string, count, maxDevices int, done func(int)) (*Keys, error) {
 	api, err := client.New(url, apiKey, client.RetryFor(grantPatience))
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func Grant(ctx context.Context, url, apiKey string, count, maxDevices int, done 
 	var granted atomic.Int64
 	if err := Each(ctx, len(batches), grantWorkers, func(ctx context.Context, i int) (err error) {
 		size := min(grantSize, count-i*grantSize)
-		grant := client.Grant{ProductID: "editor", Quantity: size, MaxDevices: &maxDevices}
+		grant := client.Grant{ProductID: product, Quantity: size, MaxDevices: &maxDevices}
 		if batches[i], err = api.GrantLicenses(ctx, grant); err == nil && len(batches[i]) != size {
 			err = fmt.Errorf("the answer has %d licenses, not %d", len(batches[i]), size)
 		}

@@ -32,7 +32,7 @@ func TestGrant(t *testing.T) {
 	defer server.Close()
 	const count = 2*grantSize + 7
 	var most atomic.Int64
-	keys, err := Grant(t.Context(), server.URL, "secret", count, 3,
+	keys, err := Grant(t.Context(), server.URL, "secret", "editor", count, 3,
 		func(done int) { most.Store(max(most.Load(), int64(done))) })
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestGrantIsRepeated(t *testing.T) {
 		fmt.Fprint(w, `{"code":0,"message":"success","data":{"licenses":[{"license_key":"K"}]}}`)
 	}))
 	defer server.Close()
-	keys, err := Grant(t.Context(), server.URL, "secret", 1, 3, func(int) {})
+	keys, err := Grant(t.Context(), server.URL, "secret", "editor", 1, 3, func(int) {})
 	if err != nil || keys.Count() != 1 || len(asked) != 2 || asked[0] == "" || asked[1] != asked[0] {
 		t.Errorf("got %v, asked under the keys %q", err, asked)
 	}
@@ -74,7 +74,7 @@ func TestGrantRefused(t *testing.T) {
 		fmt.Fprint(w, `{"code":40100,"message":"no"}`)
 	}))
 	defer server.Close()
-	if _, err := Grant(t.Context(), server.URL, "secret", 1, 3, func(int) {}); err == nil ||
+	if _, err := Grant(t.Context(), server.URL, "secret", "editor", 1, 3, func(int) {}); err == nil ||
 		!strings.Contains(err.Error(), "40100") {
 		t.Errorf("got %v", err)
 	}

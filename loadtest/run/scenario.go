@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"licet/client"
 )
 
 // scenario is one entry of scenarios.json: the defaults of a scenario. The scripts read
@@ -34,6 +36,18 @@ type group struct {
 	PerArrival float64 `json:"per_arrival"`
 	MaxDevices int     `json:"max_devices"` // 0: unlimited
 	Bound      int     `json:"bound"`       // devices that each has from the beginning
+	// LeaseSeconds is the length of the leases of their devices; 0: devices are bound. Longer than the load: what the
+	// journal acknowledges must not lapse.
+	LeaseSeconds int `json:"lease_seconds"`
+}
+
+// product returns the product of the licenses: editor, which every service has, or one that terms describe.
+func (g *group) product() (id string, terms client.ProductTerms) {
+	if g.LeaseSeconds == 0 {
+		return "editor", terms
+	}
+	return "floating-" + g.Name, client.ProductTerms{Name: "Load test", MaxDevices: &g.MaxDevices, DeviceMode: "leased",
+		LeaseSeconds: g.LeaseSeconds}
 }
 
 // size returns how many licenses a group has.

@@ -149,8 +149,15 @@ func (s *service) grant(ctx context.Context, licenses []*seeded, count func(int)
 		of[l.account] = append(of[l.account], l)
 	}
 	var done atomic.Int64
+	group := licenses[0].group
+	product, terms := group.product()
 	return rig.Each(ctx, min(len(of), len(licenses)), preparers, func(ctx context.Context, account int) error {
-		keys, err := rig.Grant(ctx, s.urls[0], s.apiKeys[account], len(of[account]), licenses[0].group.MaxDevices,
+		if group.LeaseSeconds > 0 {
+			if err := putProduct(ctx, s.urls[0], s.apiKeys[account], product, terms); err != nil {
+				return err
+			}
+		}
+		keys, err := rig.Grant(ctx, s.urls[0], s.apiKeys[account], product, len(of[account]), group.MaxDevices,
 			func(int) {})
 		if err != nil {
 			return err
@@ -161,6 +168,19 @@ func (s *service) grant(ctx context.Context, licenses []*seeded, count func(int)
 		count(int(done.Add(int64(len(of[account])))))
 		return nil
 	})
+}
+
+// putProduct creates or replaces a product of an account.
+func putProduct(ctx context.Context, url, apiKey, id string, terms client.ProductTerms) error {
+	api, err := client.New(url, apiKey, client.RetryFor(patience))
+	if err != nil {
+		return err
+	}
+	defer api.CloseIdleConnections()
+	if _, err := api.PutProduct(ctx, id, terms); err != nil {
+		return fmt.Errorf("put the product %s: %w", id, err)
+	}
+	return nil
 }
 
 // bind binds the devices that licenses have from the beginning.

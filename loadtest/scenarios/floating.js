@@ -1,0 +1,62 @@
+// Floating licenses: devices take a lease, renew it and give it back, devices
+// at work renew theirs, and crowds compete for the last lease of a license.
+import exec from 'k6/execution';
+import { activatedOrFull, leased, removed } from '../lib/checks.js';
+import { steady } from '../lib/arrivals.js';
+import { always, unnoticed } from '../lib/promises.js';
+import { Scenario } from '../lib/scenario.js';
+import { licenses } from '../lib/settings.js';
+
+const scenario = new Scenario('floating');
+const { own, client } = scenario;
+const shared = licenses('shared'); // each has the devices seed-0 and seed-1
+const rushed = licenses('rushed');
+
+const slots = 5; // of a rushed license, as scenarios.json says
+const crowd = 20; // devices that compete for the slots
+const lease = 86400; // seconds, as scenarios.json says
+
+const promises = always().concat([
+  // A lease is a change of the license, like a new device. A renewal that would
+  // move the end by less than an eighth of the lease is only a read.
+  scenario.swift('operation_activate', 99, unnoticed, 'Leases and renewals do not delay software'),
+  scenario.swift('operation_remove', 99, unnoticed, 'Giving back a lease does not delay software'),
+]);
+
+export const { options, setup, handleSummary } = scenario.exports({
+  work: steady(own, 'work', 0.2, 2),
+  again: steady(own, 'again', 0.4, 2),
+  rush: steady(own, 'rush', 0.4, 2),
+}, promises);
+
+// work is a device from its start to its end. It asks for a longer lease each
+// time, so that each renewal is stored.
+export function work() {
+  const i = exec.scenario.iterationInTest % shared.length;
+  const license = shared[i];
+  const device = `work-${own.run}-${exec.scenario.iterationInTest}`;
+  for (const seconds of [lease / 4, lease / 2, lease]) {
+    if (!client.expect(client.activate(license, device, seconds), leased(license, device, seconds))) {
+      return;
+    }
+  }
+  client.expect(client.remove(license, device, i), removed(license, device));
+}
+
+// again renews the lease of a device that is at work. Its end is not moved yet.
+export function again() {
+  const i = exec.scenario.iterationInTest;
+  const license = shared[i % shared.length];
+  const device = `seed-${i % 2}`;
+  client.expect(client.activate(license, device), {
+    'renewed: has its lease': (a) => a.outcome === 0 && a.data.lease_remaining_seconds > lease * 7 / 8 - 30,
+  });
+}
+
+// rush asks for four times as many leases as a license has.
+export function rush() {
+  const i = exec.scenario.iterationInTest;
+  const license = rushed[Math.floor(i / crowd) % rushed.length];
+  const device = `rush-${own.run}-${i}`;
+  client.expect(client.activate(license, device), activatedOrFull(license, device, slots));
+}
