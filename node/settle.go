@@ -48,7 +48,7 @@ func (s *settler) answering(calls []*call, work func()) {
 //
 // The store may know the record, but too little of some devices. Their calls are settled by a read, and
 // the other calls by a swap at the same time: these devices are most likely bound, and then their calls
-// change nothing.
+// change nothing, unless they renew a lease.
 func (s *settler) settleCommands(ctx context.Context, ref licensing.Ref, calls []*call) {
 	guess, unsure, ok := s.cfg.Records.Recall(wantOf(ref, calls))
 	if ok {
@@ -67,6 +67,10 @@ func (s *settler) settleCommands(ctx context.Context, ref licensing.Ref, calls [
 		return
 	case len(swapping) == 0:
 		s.swap(ctx, ref, reading, store.Snapshot{}, unknown)
+		return
+	case guess.Record.License.Lease.Leased():
+		// Calls of bound devices renew their leases, and so change the record: one read and one swap do for all.
+		s.swap(ctx, ref, calls, store.Snapshot{}, unknown)
 		return
 	}
 	read := make(chan []*call)
