@@ -32,6 +32,7 @@ type Activated struct {
 	Mode           string       `json:"mode"`
 	AccountID      string       `json:"account_id"`
 	Entitlements   Entitlements `json:"entitlements"`
+	Trial          bool         `json:"trial"` // the license is for a trial, and no order has upgraded it
 	// LeaseExpiresAt is when the device loses its slot unless it renews its lease; zero: never. Count
 	// LeaseRemainingSeconds from when you sent the request: then the clock of the device need not be right.
 	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
@@ -72,6 +73,7 @@ type Validity struct {
 	CurrentDevices int          `json:"current_devices"`
 	ExpiresAt      time.Time    `json:"expires_at"` // zero: never
 	Entitlements   Entitlements `json:"entitlements"`
+	Trial          bool         `json:"trial"`
 	// LeaseExpiresAt and LeaseRemainingSeconds are as in Activated.
 	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
 	LeaseRemainingSeconds int       `json:"lease_remaining_seconds"`

@@ -238,10 +238,42 @@ func walk(t *testing.T, shop *client.Client) {
 	walkWebhooks(t, shop, order.OrderNo)
 	walkKeys(t, shop)
 	walkRollout(t, shop, product)
+	walkTrial(t, shop)
 	if err := shop.DeleteProduct(ctx, product); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, shop.DeleteProduct(ctx, product), 40404)
+}
+
+// walkTrial starts a trial and upgrades it.
+func walkTrial(t *testing.T, shop *client.Client) {
+	ctx := t.Context()
+	const product = "tryout"
+	terms := client.TrialTerms{Validity: "P14D", MaxDevices: 2, Per: "device",
+		Entitlements: map[string]any{"preview": true}}
+	p := must[*client.Product](t)(shop.PutProduct(ctx, product, client.ProductTerms{Trial: &terms}))
+	if p.Trial.Validity != "P14D" || p.Trial.MaxDevices != 2 || p.Trial.Per != "device" || p.Trial.Entitlements == nil {
+		t.Errorf("the product is %+v", p)
+	}
+	ask := client.NewTrial{ProductID: product, DeviceID: "laptop", DeviceName: "My laptop"}
+	started := must[*client.Activated](t)(shop.StartTrial(ctx, ask))
+	if again := must[*client.Activated](t)(shop.StartTrial(ctx, ask)); !started.Trial || started.MaxDevices != 2 ||
+		string(started.Entitlements["preview"]) != "true" || again.LicenseKey != started.LicenseKey {
+		t.Errorf("started %+v, and again %+v", started, again)
+	}
+	order := must[*client.Order](t)(shop.CreateOrder(ctx, client.NewOrder{ProductID: product, Amount: 100,
+		Currency: "USD", UpgradeOf: started.LicenseKey}))
+	if paid := must[*client.Order](t)(shop.PayOrderInSandbox(ctx, order.OrderNo)); paid.LicenseKey !=
+		started.LicenseKey || paid.UpgradeOf != started.LicenseKey {
+		t.Errorf("the order is %+v", paid)
+	}
+	if l := must[*client.License](t)(shop.License(ctx, started.LicenseKey)); l.Trial || l.CurrentDevices != 1 {
+		t.Errorf("the license is %+v", l)
+	}
+	_, err := shop.StartTrial(ctx, ask)
+	if refused(t, err, 40307); !client.HasReason(err, client.ReasonTrialUsed) {
+		t.Error(err)
+	}
 }
 
 // walkRollout counts the licenses of a product, and then changes them.

@@ -82,6 +82,8 @@ const (
 	ReasonProductMismatch       = "product_mismatch"
 	ReasonSelfServiceNotAllowed = "self_service_not_allowed"
 	ReasonLicenseKeyReplaced    = "license_key_replaced"
+	ReasonTrialUsed             = "trial_used"
+	ReasonTrialNotOffered       = "trial_not_offered"
 	ReasonAccountBudgetReached  = "account_budget_reached"
 	ReasonNotFound              = "not_found"
 	ReasonLicenseNotFound       = "license_not_found"

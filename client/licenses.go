@@ -38,6 +38,7 @@ type License struct {
 	Reissues          int             `json:"reissues"`    // how many new keys the license has got
 	ReissuedAt        time.Time       `json:"reissued_at"` // zero: never
 	ReissueReason     string          `json:"reissue_reason"`
+	Trial             bool            `json:"trial"` // for a trial that no order has upgraded
 }
 
 // Device is a device that a license is bound to.

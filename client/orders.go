@@ -24,6 +24,7 @@ type Order struct {
 	RefundedAt  time.Time       `json:"refunded_at"`
 	LicenseID   string          `json:"license_id"`  // set once the order is paid
 	LicenseKey  string          `json:"license_key"` // set once the order is paid
+	UpgradeOf   string          `json:"upgrade_of"`  // the key of the trial that the payment upgrades, or empty
 	Late        bool            `json:"late"`        // the payment came after ExpiresAt
 	SuccessURL  string          `json:"success_url"`
 	StateReason string          `json:"state_reason"`
@@ -41,6 +42,8 @@ type NewOrder struct {
 	BuyerEmail  string `json:"buyer_email,omitempty"`
 	Metadata    any    `json:"metadata,omitempty"`
 	SuccessURL  string `json:"success_url,omitempty"`
+	// UpgradeOf is the key of a trial. The payment makes the trial's license the paid one; its devices stay bound.
+	UpgradeOf string `json:"upgrade_of,omitempty"`
 }
 
 // CreateOrder creates an order.

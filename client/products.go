@@ -21,6 +21,7 @@ type Product struct {
 	MaxLeaseSeconds         int    `json:"max_lease_seconds"`  // 0: no leases
 	// Entitlements of new licenses, as they were put: a value may be an object with an end.
 	Entitlements Entitlements    `json:"entitlements"`
+	Trial        TrialTerms      `json:"trial"` // zero: the product can't be tried
 	Metadata     json.RawMessage `json:"metadata"`
 	CreatedAt    time.Time       `json:"created_at"`
 	AccountID    string          `json:"account_id"`
@@ -42,6 +43,8 @@ type ProductTerms struct {
 	MaxLeaseSeconds         int    `json:"max_lease_seconds,omitempty"`  // LeaseSeconds
 	Entitlements            any    `json:"entitlements,omitempty"`       // a JSON object, see the reference
 	Metadata                any    `json:"metadata,omitempty"`
+
+	Trial *TrialTerms `json:"trial,omitempty"` // none
 }
 
 // PutProduct creates or replaces the product with an id.

@@ -27,6 +27,11 @@ var (
 		Reason:  reasonUnauthenticated,
 		Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>",
 	}
+	errTrialNeedsKey = &licensing.Error{
+		Reason: reasonUnauthenticated,
+		Message: "this product may be tried once for an e-mail address, which takes an API key: have your server " +
+			"send the request, with Authorization: Bearer <API_KEY>",
+	}
 	errBadAPIKey = &licensing.Error{
 		Reason:  reasonUnauthenticated,
 		Message: "the API key is unknown, expired or revoked: send another one, or create one",
@@ -62,6 +67,10 @@ var (
 	errAddressLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,
 		Message: "too many malformed requests and unknown license keys from this address",
+	}
+	errTrialsLimited = &licensing.Error{
+		Reason:  licensing.ReasonRateLimited,
+		Message: "too many requests for trials from this address",
 	}
 	errAuthenticationLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,
@@ -126,6 +135,8 @@ func kinds() errorTable {
 		licensing.ReasonProductMismatch:      {status: 403, n: 4},
 		licensing.ReasonSelfServiceForbidden: {status: 403, n: 5},
 		licensing.ReasonLicenseKeyReplaced:   {status: 403, n: 6},
+		licensing.ReasonTrialUsed:            {status: 403, n: 7},
+		licensing.ReasonTrialNotOffered:      {status: 403, n: 8},
 		licensing.ReasonAccountBudgetReached: {status: 403, n: 9},
 		reasonNotFound:                       {status: 404, n: 0},
 		licensing.ReasonLicenseNotFound:      {status: 404, n: 1},

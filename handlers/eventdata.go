@@ -81,6 +81,7 @@ func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 	if v.License != nil {
 		view := store.LicenseView{License: *v.License, Metadata: v.Metadata, Entitled: v.Entitled}
 		data.License = &eventLicense{e.termsAnswer(&view, v.At), stateAnswer(&view)}
+		data.License.Trial = v.OfTrial()
 	}
 	if v.Device != nil {
 		d := deviceAnswer(v.Device)

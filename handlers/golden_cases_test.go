@@ -30,6 +30,22 @@ var goldenCases = []struct {
 		return activation(granted.data["licenses"].([]any)[0].(map[string]any)["license_key"].(string),
 			`"device_id":"d1"`)
 	}},
+	{"trial", nil, func(s *fixture) wire {
+		s.tried("editor", `{"validity":"P14D","per":"device"}`)
+		return wire{method: "POST", path: "/v1/trials",
+			body: `{"product_id":"editor","account_id":"acct_acme","mode":"test","device_id":"laptop-1"}`}
+	}},
+	{"40307", nil, func(s *fixture) wire {
+		s.tried("editor", `{"validity":"P14D","per":"email"}`)
+		s.trial(keyAll, `"device_id":"laptop-1","buyer_email":"anna@example.com"`).must(s.t, 0)
+		return wire{method: "POST", path: "/v1/trials", key: keyAll,
+			body: `{"product_id":"editor","device_id":"laptop-2","buyer_email":"anna@example.com"}`}
+	}},
+	{"40308", nil, func(s *fixture) wire {
+		s.product("editor", "").must(s.t, 0)
+		return wire{method: "POST", path: "/v1/trials",
+			body: `{"product_id":"editor","account_id":"acct_acme","mode":"test","device_id":"laptop-1"}`}
+	}},
 	{"40000_not_json", nil, func(*fixture) wire { return activationBody(`{"license_key":`) }},
 	{"40000_wrong_type", nil,
 		func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":1.0,"currency":"USD"}`) }},

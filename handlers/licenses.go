@@ -36,6 +36,7 @@ type licenseTerms struct {
 	CurrentDevices int              `json:"current_devices"`
 	leaseTerms
 	Entitlements json.RawMessage `json:"entitlements"`
+	Trial        bool            `json:"trial"`
 }
 
 type licenseState struct {
@@ -101,6 +102,7 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 		CurrentDevices: l.CurrentDevices,
 		leaseTerms:     leaseTermsAnswer(l.Lease),
 		Entitlements:   metadata(view.Entitled.At(l.CreatedAt, now)),
+		Trial:          l.IsTrial(),
 	}
 }
 

@@ -243,7 +243,9 @@ func (s *memStore) stale(w store.Write) bool {
 }
 
 func (s *memStore) write(w store.Write) {
-	if w.Ref.Kind == licensing.KindProduct && w.Record.Product == nil {
+	if w.Ref.Kind == licensing.KindProduct && w.Record.Product == nil ||
+		w.Ref.Kind == licensing.KindTrial && w.Record.Trial == nil || w.Record.Removed {
+		s.tell(w)
 		delete(s.records, w.Ref)
 		return
 	}
@@ -258,9 +260,9 @@ func (s *memStore) write(w store.Write) {
 		s.records[licensing.AliasRef(name)] = &memRecord{revision: s.revision,
 			record: licensing.Record{Alias: &licensing.Alias{License: l.Key.ID(), Owner: l.Owner}}}
 	}
-	if terms := w.Record.NewTerms; terms != nil {
+	for _, terms := range w.Record.NewTerms {
 		s.records[licensing.TermsRef(w.Ref.Owner, terms.Entitlements.Version())] = &memRecord{revision: s.revision,
-			record: licensing.Record{Terms: terms}}
+			record: licensing.Record{Terms: &terms}}
 	}
 	record := w.Record.Clone()
 	if record.Metadata != nil && record.Metadata.Changed {
@@ -275,14 +277,18 @@ func (s *memStore) write(w store.Write) {
 		}
 	}
 	if issued := record.Issued; issued != nil {
+		devices := make(map[string]licensing.Device)
+		for id, entry := range record.IssuedDevices {
+			devices[id] = entry.Device
+		}
 		s.records[licensing.LicenseRef(issued.Key)] = &memRecord{
 			revision: s.revision,
 			record:   licensing.Record{License: issued},
-			devices:  make(map[string]licensing.Device),
+			devices:  devices,
 		}
 	}
 	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false
-	record.NewAliases, record.NewTerms = nil, nil
+	record.NewAliases, record.NewTerms, record.IssuedDevices = nil, nil, nil
 	stored.record, stored.revision = record, s.revision
 }
 

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"time"
 
 	"licet/licensing"
@@ -30,6 +31,7 @@ type order struct {
 	RefundedAt  timestamp             `json:"refunded_at"`
 	LicenseID   *string               `json:"license_id"`
 	LicenseKey  *string               `json:"license_key"`
+	UpgradeOf   *string               `json:"upgrade_of"`
 	Late        bool                  `json:"late"`
 	SuccessURL  *string               `json:"success_url"`
 	StateReason *string               `json:"state_reason"`
@@ -72,6 +74,9 @@ func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 	if !o.LicenseKey.IsZero() {
 		answer.LicenseID, answer.LicenseKey = orNull(o.LicenseKey.ID().String()), orNull(r.keys.Text(o.LicenseKey))
 	}
+	if !o.UpgradeOf.IsZero() {
+		answer.UpgradeOf = orNull(r.keys.Text(o.UpgradeOf))
+	}
 	return answer
 }
 
@@ -84,9 +89,11 @@ type newOrder struct {
 	BuyerEmail     text    `json:"buyer_email"`
 	Metadata       object  `json:"metadata"`
 	SuccessURL     text    `json:"success_url"`
+	UpgradeOf      text    `json:"upgrade_of"`
 	idempotencyKey `json:"-"`
 
 	currency string // canonical
+	trial    licensing.LicenseKey
 }
 
 func (in *newOrder) check(c *checks) {
@@ -97,10 +104,23 @@ func (in *newOrder) check(c *checks) {
 	c.email("buyer_email", in.BuyerEmail, false)
 	c.metadata("metadata", in.Metadata)
 	c.successURL("success_url", in.SuccessURL)
+	if !c.describe("upgrade_of", Limits{Format: formatLicenseKey}) && in.UpgradeOf.given {
+		var err error
+		if in.trial, _, err = c.parsedKey("upgrade_of", in.UpgradeOf); err != nil {
+			c.add("upgrade_of", "must be a license key: this text has a typo or a wrong form")
+		}
+		if in.Amount.given && in.Amount.value == 0 {
+			c.add("upgrade_of", "must be left out of a free order: paying upgrades a trial")
+		}
+	}
 }
 
 // createOrder makes an order.
 func (s orderRoutes) createOrder(ctx context.Context, c *call, in newOrder) (order, error) {
+	trial, err := s.cfg.Node.ResolveKey(ctx, in.trial, c.owner(), netip.Addr{})
+	if err != nil {
+		return order{}, err
+	}
 	o, replayed, err := s.cfg.Node.CreateOrder(ctx, c.owner(), service.NewOrder{
 		ProductID:   in.ProductID.value,
 		Amount:      int64(in.Amount.value),
@@ -109,6 +129,7 @@ func (s orderRoutes) createOrder(ctx context.Context, c *call, in newOrder) (ord
 		BuyerEmail:  in.BuyerEmail.value,
 		Metadata:    string(in.Metadata.value),
 		SuccessURL:  in.SuccessURL.value,
+		UpgradeOf:   trial,
 		By:          c.actor(),
 		Once:        in.once,
 	})

@@ -23,6 +23,7 @@ type product struct {
 	RemovalsPerMonth int     `json:"removals_per_month"`
 	leaseTerms
 	Entitlements json.RawMessage `json:"entitlements"`
+	Trial        json.RawMessage `json:"trial"`
 	Metadata     json.RawMessage `json:"metadata"`
 	CreatedAt    timestamp       `json:"created_at"`
 	AccountID    string          `json:"account_id"`
@@ -61,6 +62,7 @@ func productAnswer(p *licensing.Product) product {
 		RemovalsPerMonth: t.SelfService.RemovalsPerMonth,
 		leaseTerms:       leaseTermsAnswer(t.Lease),
 		Entitlements:     metadata(string(p.Entitlements)),
+		Trial:            trialAnswer(p),
 		Metadata:         metadata(p.Metadata),
 		CreatedAt:        timestamp(p.CreatedAt),
 		AccountID:        p.Owner.AccountID,
@@ -98,10 +100,13 @@ type productDescription struct {
 	LeaseSeconds     integer `json:"lease_seconds"`
 	MaxLeaseSeconds  integer `json:"max_lease_seconds"`
 	Entitlements     object  `json:"entitlements"`
+	Trial            object  `json:"trial"`
 	Metadata         object  `json:"metadata"`
 
-	validity     licensing.Period
-	entitlements licensing.Entitlements
+	validity          licensing.Period
+	entitlements      licensing.Entitlements
+	trial             licensing.TrialTerms
+	trialEntitlements licensing.Entitlements
 }
 
 func (in *productDescription) check(c *checks) {
@@ -114,6 +119,7 @@ func (in *productDescription) check(c *checks) {
 	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
 	in.checkLeases(c)
 	in.entitlements = c.entitlements("entitlements", in.Entitlements, false)
+	in.trial, in.trialEntitlements = c.trial("trial", in.Trial)
 	c.metadata("metadata", in.Metadata)
 }
 
@@ -176,7 +182,8 @@ func (s productRoutes) putProduct(ctx context.Context, c *call, in productDescri
 		Name:         in.Name.value,
 		Terms:        in.terms(),
 		Entitlements: in.entitlements,
-		Metadata:     string(in.Metadata.value),
+		Trial:        in.trial, TrialEntitlements: in.trialEntitlements,
+		Metadata: string(in.Metadata.value),
 	})
 	if err != nil {
 		return product{}, err

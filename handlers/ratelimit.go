@@ -189,6 +189,15 @@ func (l *rateLimits) mayGuess(c *call) error {
 	return nil
 }
 
+// trial counts a request for a trial without an API key against the limit of the client's address: each may issue a
+// license.
+func (l *rateLimits) trial(c *call) error {
+	if c.key != nil {
+		return nil
+	}
+	return l.count(c, l.limits.Address(l.client(c)), errTrialsLimited)
+}
+
 // count records the decision of a limit, and returns refusal if the limit refuses the request.
 func (l *rateLimits) count(c *call, d limits.Decision, refusal *licensing.Error) error {
 	if d.Policy == nil {

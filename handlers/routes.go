@@ -134,6 +134,10 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden,
 				licensing.ReasonLicenseKeyReplaced),
 
+		command[trialRequest]("/v1/trials", endUserRoutes.startTrial, mayCreate).
+			refuses(licensing.ReasonTrialUsed, licensing.ReasonTrialNotOffered, licensing.ReasonProductNotFound,
+				licensing.ReasonAccountBudgetReached),
+
 		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows).
 			refuses(licensing.ReasonProductNotFound, licensing.ReasonExternalKeyInUse),
 		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
@@ -176,7 +180,8 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonProductNotFound, licensing.ReasonRolloutNotFound),
 
 		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows).
-			refuses(licensing.ReasonProductNotFound, licensing.ReasonPaymentNotConfigured),
+			refuses(licensing.ReasonProductNotFound, licensing.ReasonPaymentNotConfigured,
+				licensing.ReasonLicenseNotFound),
 		keyed[orderQuery]("GET", "/v1/orders", "orders:read", orderRoutes.listOrders),
 		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder),
 		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),

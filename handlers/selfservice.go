@@ -29,6 +29,7 @@ type validation struct {
 	LeaseExpiresAt timestamp         `json:"lease_expires_at"`
 	LeaseRemaining *int              `json:"lease_remaining_seconds"`
 	Entitlements   json.RawMessage   `json:"entitlements"`
+	Trial          bool              `json:"trial"`
 }
 
 // leaseRequest asks for the length of a lease.
@@ -187,6 +188,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 		LeaseExpiresAt: leaseEnd,
 		LeaseRemaining: leaseLeft,
 		Entitlements:   metadata(entitled.At(l.CreatedAt, now)),
+		Trial:          l.IsTrial(),
 	}, nil
 }
 
@@ -226,6 +228,7 @@ type activation struct {
 	LeaseRemaining *int             `json:"lease_remaining_seconds"`
 	Mode           licensing.Mode   `json:"mode"`
 	AccountID      string           `json:"account_id"`
+	Trial          bool             `json:"trial"`
 	Entitlements   json.RawMessage  `json:"entitlements"` // empty: none
 
 	name string // DeviceName points to name, or is nil
@@ -252,6 +255,7 @@ func (a *activation) appendJSON(to []byte) []byte {
 	}
 	to = appendText(append(to, `,"mode":`...), string(a.Mode))
 	to = appendText(append(to, `,"account_id":`...), a.AccountID)
+	to = strconv.AppendBool(append(to, `,"trial":`...), a.Trial)
 	if len(a.Entitlements) == 0 {
 		return append(to, `,"entitlements":{}}`...)
 	}
@@ -292,6 +296,11 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		return nil, err
 	}
 	c.bound = result.Bound
+	return s.activated(ctx, &result, in.sent)
+}
+
+// activated answers an activation with the key that the request has named.
+func (s endUserRoutes) activated(ctx context.Context, result *licensing.Result, key string) (*activation, error) {
 	l, d, now := &result.License, &result.Device, s.cfg.Node.Now()
 	entitled, err := s.cfg.Node.Entitled(ctx, *l)
 	if err != nil {
@@ -299,7 +308,7 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		return nil, fmt.Errorf("%w: read the entitlements of the license: %v", licensing.ErrOutcomeUnknown, err)
 	}
 	answer := &activation{
-		LicenseKey:     in.sent,
+		LicenseKey:     key,
 		Status:         l.Status(now),
 		ProductID:      l.ProductID,
 		DeviceID:       d.ID,
@@ -309,11 +318,12 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		ExpiresAt:      timestamp(l.ExpiresAt),
 		Mode:           l.Owner.Mode,
 		AccountID:      l.Owner.AccountID,
+		Trial:          l.IsTrial(),
 	}
 	if has := entitled.At(l.CreatedAt, now); has != "" {
 		answer.Entitlements = json.RawMessage(has)
 	}
-	answer.LeaseExpiresAt, answer.LeaseRemaining = leaseAnswer(&result)
+	answer.LeaseExpiresAt, answer.LeaseRemaining = leaseAnswer(result)
 	if d.Named {
 		answer.name = d.Name
 		answer.DeviceName = &answer.name

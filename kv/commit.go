@@ -91,6 +91,9 @@ func (s *Store) landed(sw *swap, revision int64) {
 			}
 		}
 	}
+	for _, id := range sw.gone {
+		s.memory.licenses.Invalidate(id)
+	}
 	for i := range sw.touches {
 		t := &sw.touches[i]
 		s.memory.deviceCaches.touched(t.id, t.device, t.from, revision)

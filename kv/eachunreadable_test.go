@@ -138,6 +138,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		},
 		"w/":      one(layout.WebhooksKey(labOwner)),
 		"cell/a/": one(layout.ListenRequestKey(labListener)),
+		"tr/":     one(layout.TrialKey(n.trial.TrialRef())),
 		"x/w/":    one(layout.DeletedWebhookKey("we_0edeleted")),
 		"y/": func() []string {
 			return []string{inLab("y/" + oldestClaim()[len(inLab(layout.ClaimAges))+layout.TimeSize:])}
@@ -147,6 +148,8 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 	for x := range layout.DueIndexes() {
 		rows[x.Family] = first(inLab(x.Family))
 	}
+	rows["x/t/"] = one(layout.DueOf(licensing.Due{Kind: licensing.DueTrial, At: kvtest.Time}).
+		Key(layout.LicenseKey(n.trial.Key.ID())))
 	return rows
 }
 
@@ -168,7 +171,7 @@ func undecoded() []string {
 	return []string{"buyer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
 		"api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "order_end", "refund", "deleted_webhook",
 		"claim_age", "check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner",
-		"settings", "alias", "terms"}
+		"settings", "alias", "terms", "trial", "trial_end"}
 }
 
 // asWorker runs do as the worker that a store is.

@@ -217,6 +217,9 @@ func (s *Store) readSnapshots(
 				return nil, fmt.Errorf("record of kind %d at revision %d: %w", q.Ref.Kind, record.ModRevision, err)
 			}
 		}
+		if q.Ref.Kind == licensing.KindTrial {
+			s.noteTrial(q.Ref.Owner, &snapshots[i])
+		}
 		if recount != nil {
 			snapshots[i].Token.(*stored).recountAt = recount.ModRevision
 			snapshots[i].Record.RecountAt = recount.ModRevision
@@ -288,6 +291,10 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		var terms licensing.VersionedTerms
 		terms, err = layout.DecodeTerms(record.Value)
 		snapshot.Record.Terms = &terms
+	case licensing.KindTrial:
+		var trial *layout.Trial
+		trial, err = layout.DecodeTrial(record.Value)
+		token.writers, snapshot.Record.Trial = trial.Writers, &trial.Trial
 	case licensing.KindSettings:
 		var settings *layout.Settings
 		settings, err = layout.DecodeSettings(want.Ref.Owner, record.Value)

@@ -32,6 +32,7 @@ type cache[K comparable, V any] interface {
 	Set(K, V) (V, bool)
 	SetIfAbsent(K, V) (V, bool)
 	EstimatedSize() int
+	Invalidate(K) (V, bool)
 }
 
 // slot is the entry of one license. The slot stays in the cache while its contents are replaced. Since there may be

@@ -20,6 +20,7 @@ type swap struct {
 	bytes      int      // exact for the puts, and about for the rest
 	queries    []query
 	fresh      []fresh // the licenses as they will be
+	gone       []licensing.LicenseID
 	touches    []touch
 	before     []layout.Writer // the writers of the first record when it was read
 	removes    bool            // the swap removes the first record
@@ -113,12 +114,18 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		sw.putRecord(key, settings.Encode(), token)
 	case licensing.KindOrder:
 		err = sw.putOrder(key, write, token, writers)
+	case licensing.KindTrial:
+		err = sw.putTrial(key, &write, token, writers)
 	case licensing.KindLicense:
+		if record.Removed {
+			sw.removeLicense(key, record, token)
+			break
+		}
 		for id := range record.Devices {
 			q.Devices = append(q.Devices, id)
 		}
 		if token.revision == 0 {
-			err = sw.putNewLicense(record.License, eventsOf(record, record.License), writers)
+			err = sw.putNewLicense(record.License, nil, eventsOf(record, record.License), writers)
 		} else {
 			err = sw.putLicense(key, record, token, writers)
 		}
@@ -188,10 +195,10 @@ func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writer
 		product := layout.Product{Product: *write.Record.Product, Writers: writers, Unknown: token.unknown}
 		sw.putRecord(key, product.Encode(), token)
 	}
-	if terms := write.Record.NewTerms; terms != nil {
+	for _, terms := range write.Record.NewTerms {
 		// The key may exist, with the same value: then the growth counts twice until the next recount.
 		ref := licensing.TermsRef(write.Ref.Owner, terms.Entitlements.Version())
-		sw.create([]byte(layout.TermsKey(ref)), layout.EncodeTerms(*terms))
+		sw.create([]byte(layout.TermsKey(ref)), layout.EncodeTerms(terms))
 	}
 	sw.reschedule(string(key), token.due, layout.DueOf(due))
 	sw.relist(token.listed, layout.CatalogKey(write.Ref, write.Record.Product))
@@ -229,19 +236,28 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 		sw.listAbove(string(key))
 	}
 	sw.relist(token.listed, layout.BuyerListingKey(order))
-	if issued := write.Record.Issued; issued != nil {
-		sw.compare([]byte(layout.LicenseKey(issued.Key.ID())), 0)
-		return sw.putNewLicense(issued, eventsOf(&write.Record, issued), writers[:1])
-	}
-	return nil
+	return sw.putIssued(&write.Record, writers)
 }
 
-func (sw *swap) putNewLicense(l *licensing.License, events []licensing.Event, writers []layout.Writer) error {
+// putIssued puts the license that a change of another record issues, if it issues one.
+func (sw *swap) putIssued(record *licensing.Record, writers []layout.Writer) error {
+	issued := record.Issued
+	if issued == nil {
+		return nil
+	}
+	sw.compare([]byte(layout.LicenseKey(issued.Key.ID())), 0)
+	return sw.putNewLicense(issued, record.IssuedDevices, eventsOf(record, issued), writers[:1])
+}
+
+func (sw *swap) putNewLicense(
+	l *licensing.License, devices licensing.Devices, events []licensing.Event, writers []layout.Writer,
+) error {
 	id := l.Key.ID()
 	if id.Slot() != licensing.SlotOf(l.Owner) {
 		return errOtherSlot
 	}
-	fresh := layout.License{License: *l, Writers: writers}
+	fresh := layout.License{License: *l, Writers: writers,
+		Devices: layout.MergeInline(nil, changedEntries(devices), l.CreatedAt)}
 	sw.brokenRule = cmp.Or(sw.brokenRule, fresh.BrokenRule())
 	key := layout.LicenseKey(id)
 	value := fresh.Encode()
@@ -288,9 +304,15 @@ func (sw *swap) putAliases(record *licensing.Record) {
 	}
 }
 
-// removes reports whether a write removes its record. Only products are removed.
+// removes reports whether a write removes its record.
 func removes(write *store.Write) bool {
-	return write.Ref.Kind == licensing.KindProduct && write.Record.Product == nil
+	switch write.Ref.Kind {
+	case licensing.KindProduct:
+		return write.Record.Product == nil
+	case licensing.KindTrial:
+		return write.Record.Trial == nil
+	}
+	return write.Record.Removed
 }
 
 // list puts an entry into its listing.

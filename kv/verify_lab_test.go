@@ -158,9 +158,10 @@ func (l *lab) product() {
 		Ref: licensing.ProductRef(labOwner, "pro"),
 		Record: licensing.Record{
 			Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: terms, Entitlements: labEntitlements,
+				Trial:     licensing.TrialTerms{Validity: licensing.Period{Days: 14}, MaxDevices: 2},
 				CreatedAt: kvtest.Time, Rollout: licensing.Rollout{Terms: terms, Applies: licensing.RolloutEntitlements,
 					StartedAt: kvtest.Time, NextAt: labEnd}},
-			NewTerms: &licensing.VersionedTerms{Entitlements: labEntitlements},
+			NewTerms: []licensing.VersionedTerms{{Entitlements: labEntitlements}},
 		},
 	}}})
 	if err != nil || !outcome.Landed {
@@ -212,6 +213,7 @@ type specimens struct {
 	external                                   licensing.LicenseKey // with the external key labExternal
 	reissued                                   string               // the block of the second key of external
 	floating                                   licensing.LicenseKey // two devices have leases, the first until labLease
+	trial                                      licensing.License    // with one device
 }
 
 // labExternal is the external key of a license of the lab.
@@ -278,7 +280,15 @@ func (l *lab) fill() specimens {
 		l.t.Fatal(err)
 	}
 	l.webhooks()
+	s.trial = l.startTrial(l.node, "pc").License
 	return s
+}
+
+// startTrial starts a trial of the product by a device.
+func (l *lab) startTrial(node *service.Service, device string) licensing.Result {
+	l.t.Helper()
+	return kvtest.Must(node.StartTrial(l.ctx(), labOwner,
+		service.NewTrial{ProductID: "pro", Device: device, By: licensing.EndUser}))(l.t)
 }
 
 // labLease is when the first lease of the lab ends.

@@ -248,6 +248,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		t.Fatalf("the entries on upper levels are %q; see labSeed", skips)
 	}
 	tall := tallLicense()
+	trial, trialEnd := layout.TrialKey(s.trial.TrialRef()), layout.DueOf(licensing.Due{Kind: licensing.DueTrial,
+		At: s.trial.CreatedAt})
+	trialName := "tr/" + layout.OwnerPath(labOwner) + verify.Opaque(string(s.trial.Trial[:]))
+	trialOf := func(key licensing.LicenseKey) []byte {
+		return (&layout.Trial{Trial: licensing.Trial{License: key}}).Encode()
+	}
 
 	// The names in violations.
 	lic := func(key licensing.LicenseKey) string { return "l/" + key.String() }
@@ -572,6 +578,21 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a record of an end that a license does not have",
 			l.license(s.fresh, func(r *layout.License) { r.License.EndRecorded = labEnd }),
 			[]string{"license end_recorded " + lic(s.fresh)}},
+		{"a trial that is gone", seed{trial: nil}, []string{"license trial_missing " + lic(s.trial.Key)}},
+		{"a trial of another license", seed{trial: trialOf(s.fresh)},
+			[]string{"license trial_other " + lic(s.trial.Key), "trial license_other " + trialName}},
+		{"a trial of no license", seed{
+			trial: trialOf(licensing.NewLicenseID(licensing.SlotOf(labOwner), [16]byte{9}).Key("LIC"))},
+			[]string{"license trial_other " + lic(s.trial.Key), "trial license_missing " + trialName}},
+		{"a trial of no form", seed{trial: bytesOf("x")}, []string{"trial value " + trialName}},
+		{"a license that forgot its trial",
+			l.license(s.trial.Key, func(r *layout.License) { r.License.Trial = licensing.TrialName{} }),
+			[]string{"trial license_other " + trialName}},
+		{"an upgraded trial without an order",
+			l.license(s.trial.Key, func(r *layout.License) { r.License.UpgradedAt = s.trial.CreatedAt }),
+			[]string{"license trial_order " + lic(s.trial.Key)}},
+		{"a trial that is forgotten early", seed{trialEnd.Key(layout.LicenseKey(s.trial.Key.ID())): {}},
+			[]string{"trial_end misplaced x/t/" + trialEnd.At().Format(time.RFC3339Nano) + "/" + s.trial.Key.String()}},
 		{"leases that are not due", seed{leasesDue(s.floating): nil},
 			[]string{"license due_missing " + lic(s.floating)}},
 		{"leases that are due later", l.license(s.floating, func(r *layout.License) {
@@ -1043,7 +1064,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab("c/acct_lab/t/12345678"): {}, inLab("j/x"): {}, inLab("j/"): {}, inLab("j/3x"): {},
 			layout.Prefix + "cell/n/x": {},
 			inLab("l/x"):               {}, inLab("d/x"): {}, inLab("m/x"): {},
-			inLab("i/x"): {}, inLab("o/x"): {},
+			inLab("i/x"): {}, inLab("o/x"): {}, inLab("tr/x"): {}, inLab("x/t/x"): {},
 			inLab("p/x"): {}, inLab("q/x"): {}, inLab(layout.LedgersFamily + "x"): {},
 			inLab(layout.UsageFamily + "x"): {}, layout.RecountKey + "s": {},
 			inLab("k/x"): {}, layout.Prefix + "cell/checkers": {}, inLab("y/x"): {},
@@ -1064,6 +1085,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.InSlot(first.Slot(), "d/"+layout.BlockOf(first)+"short"): {},
 			inLab("l/" + strings.Repeat("\xff", 15)):                        {},
 		}, []string{
+			"trial key tr/" + odd("x"), "trial_end key x/t/" + odd("x"),
 			"alias key n/" + odd("x"), "settings key f/" + odd("x"),
 			"settings key f/" + odd(layout.OwnerPath(labOwner)+"x"),
 			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +

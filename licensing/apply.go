@@ -19,6 +19,7 @@ const (
 	KindAlias
 	KindSettings
 	KindTerms
+	KindTrial
 )
 
 // String returns the name of a kind, for traces and logs.
@@ -40,6 +41,8 @@ func (k Kind) String() string {
 		return "settings"
 	case KindTerms:
 		return "terms"
+	case KindTrial:
+		return "trial"
 	default:
 		return "claim"
 	}
@@ -50,8 +53,8 @@ func (k Kind) String() string {
 type Ref struct {
 	Kind  Kind
 	Owner Owner // zero for a license and an alias
-	// ID holds the bytes of a LicenseID or an AliasName, the order number, the product id, the bytes of a TermsVersion,
-	// or the hash of an Idempotency-Key; empty for webhooks, usage and settings.
+	// ID holds the bytes of a LicenseID, an AliasName or a TrialName, the order number, the product id, the bytes of a
+	// TermsVersion, or the hash of an Idempotency-Key; empty for webhooks, usage and settings.
 	ID string
 }
 
@@ -76,7 +79,7 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
-// Product, Claim, Webhooks, Usage, Alias, Settings and Terms is set, or none if nothing is stored.
+// Product, Claim, Webhooks, Usage, Alias, Settings, Terms and Trial is set, or none if nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
@@ -91,18 +94,22 @@ type Record struct {
 	Alias    *Alias // never changed
 	Settings *Settings
 	Terms    *VersionedTerms // never changed
+	Trial    *Trial          // nil and Changed: delete the trial; otherwise never changed
+	Removed  bool            // delete the license, which is as it was
 
 	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
 	NewAliases []AliasName
-	// NewTerms are the terms that a change of the product stores, if the store does not have them; nil: none.
-	NewTerms *VersionedTerms
-	// Issued is the license that a change of the order creates. The same transaction stores it.
-	Issued *License
+	// NewTerms are the terms that a change of the product stores, if the store does not have them.
+	NewTerms []VersionedTerms
+	// Issued is the license that a change of the order or of the trial creates, and IssuedDevices are its devices. The
+	// same transaction stores them.
+	Issued        *License
+	IssuedDevices Devices
 	// Leases says which leases of the license are known; ActsByTime, whether the node may act by its clock, see
 	// stampAt. The engine sets it before each command on a license with leases.
 	Leases     KnownLeases
 	ActsByTime bool
-	// Listening reports whether the license's owner has an endpoint for activations. Only then are
+	// Listening reports whether the license's or the trial's owner has an endpoint for activations. Only then are
 	// their events recorded. The store sets it: see store.Store.
 	Listening bool
 	// RecountAt is, with Usage, the revision of the latest recount that has begun; 0: none has. The store sets it.
@@ -155,15 +162,20 @@ func (r Record) Clone() Record {
 		r.Issued = &l
 	}
 	r.Events, r.NewAliases = slices.Clone(r.Events), slices.Clone(r.NewAliases)
-	if r.Devices != nil {
-		devices := make(Devices, len(r.Devices))
-		for id, entry := range r.Devices {
-			e := *entry
-			devices[id] = &e
-		}
-		r.Devices = devices
-	}
+	r.Devices, r.IssuedDevices = r.Devices.clone(), r.IssuedDevices.clone()
 	return r
+}
+
+func (d Devices) clone() Devices {
+	if d == nil {
+		return nil
+	}
+	devices := make(Devices, len(d))
+	for id, entry := range d {
+		e := *entry
+		devices[id] = &e
+	}
+	return devices
 }
 
 // Command is a change of one record, or a query that must be consistent with the changes.
@@ -189,6 +201,7 @@ type Result struct {
 	Endpoint *Endpoint
 	// Stored is the size of the owner's usage after AddUsage or SetUsage. Corrected is the change that SetUsage made.
 	Stored, Corrected Size
+	Trial             Trial
 	// Settings are the owner's settings after ChangeSettings or FixKeyMatching.
 	Settings Settings
 	// LeaseLeft is how long the device still has its lease; 0: it has none. Clients count from when they sent the
@@ -198,8 +211,8 @@ type Result struct {
 	Invalid Reason
 
 	Bound   bool // Activate: the device was not bound
-	Removed bool // RemoveDevice, DeactivateDevice: the device was bound
-	Created bool // PutProduct: there was none
+	Removed bool // RemoveDevice, DeactivateDevice: the device was bound; ForgetTrial: the trial was due
+	Created bool // PutProduct, StartTrial: there was none
 	// RefundDue: the order's money must be refunded, and the caller must do so: record the try with
 	// TryRefund, ask the payment provider, and record the result with RefundOrder. See also Order.Due.
 	RefundDue bool
@@ -210,7 +223,7 @@ func NeedsMetadata(c Command) bool {
 	switch c := c.(type) {
 	case UpdateLicense:
 		return c.Metadata != "" || c.Entitlements != ""
-	case RedactLicense, ReissueLicense:
+	case RedactLicense, ReissueLicense, ForgetTrial:
 		return true
 	}
 	return false

@@ -12,6 +12,7 @@ const (
 	DueRefund                        // ask the payment provider for a refund, see TryRefund
 	DueRollout                       // continue a rollout of a product, see AdvanceRollout
 	DueLeases                        // remove lapsed leases of a license, see LapseLeases
+	DueTrial                         // forget the trial of a license, see ForgetTrial
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
@@ -22,14 +23,16 @@ type Due struct {
 	At   time.Time // the zero time: at once
 }
 
-// Due returns the end of the license until the end is recorded, or the first possible end of its leases, whichever is
-// earlier.
-func (l *License) Due() Due {
-	end, leases := l.endDue(), l.leasesDue()
-	if end.Kind == 0 || leases.Kind != 0 && leases.At.Before(end.At) {
-		return leases
+// Due returns the earliest of these: the end of the license until the end is recorded, the first possible end of its
+// leases, and when its trial is forgotten.
+func (l *License) Due() Due { return l.endDue().or(l.leasesDue()).or(l.trialDue()) }
+
+// or returns the earlier of two works, and the first one of two at a time.
+func (d Due) or(other Due) Due {
+	if d.Kind == 0 || other.Kind != 0 && other.At.Before(d.At) {
+		return other
 	}
-	return end
+	return d
 }
 
 // endDue returns the end of the license until the end is recorded. A revoked license has no end to record.

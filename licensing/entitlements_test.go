@@ -176,7 +176,7 @@ func TestNewOwnEntitlements(t *testing.T) {
 
 func TestProductTermsVersions(t *testing.T) {
 	var r licensing.Record
-	put := func(object string) *licensing.VersionedTerms {
+	put := func(object string) []licensing.VersionedTerms {
 		t.Helper()
 		terms, err := licensing.ParseEntitlements("entitlements", object, false)
 		if err != nil {
@@ -193,7 +193,7 @@ func TestProductTermsVersions(t *testing.T) {
 	if put(`{}`) != nil || r.Product.Terms.Version != 0 {
 		t.Error("a product without entitlements has a version of terms")
 	}
-	if terms := put(`{"a":1}`); terms == nil || terms.Entitlements != `{"a":1}` {
+	if terms := put(`{"a":1}`); len(terms) != 1 || terms[0].Entitlements != `{"a":1}` {
 		t.Errorf("%+v", terms)
 	}
 	if put(`{"a":1}`) != nil {

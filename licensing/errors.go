@@ -20,6 +20,8 @@ const (
 	ReasonProductMismatch      Reason = "product_mismatch"
 	ReasonSelfServiceForbidden Reason = "self_service_not_allowed"
 	ReasonLicenseKeyReplaced   Reason = "license_key_replaced"
+	ReasonTrialUsed            Reason = "trial_used"
+	ReasonTrialNotOffered      Reason = "trial_not_offered"
 	ReasonLicenseNotFound      Reason = "license_not_found"
 	ReasonDeviceNotFound       Reason = "device_not_found"
 	ReasonOrderNotFound        Reason = "order_not_found"
@@ -143,6 +145,13 @@ var (
 		Reason:  ReasonLicenseKeyReplaced,
 		Message: "the license has a new key, and this key no longer works",
 	}
+	ErrTrialUsed = &Error{
+		Reason:  ReasonTrialUsed,
+		Message: "the trial of this product was used already",
+	}
+	ErrTrialNotOffered = &Error{Reason: ReasonTrialNotOffered, Message: "the product offers no trial"}
+	// ErrTrialGone: the license is not of a trial that can be upgraded; see UpgradeTrial. No caller gets it.
+	ErrTrialGone    = &Error{Reason: ReasonTrialUsed, Message: "the license is none of a trial that can be upgraded"}
 	ErrReissueLimit = &Error{
 		Reason:  ReasonReissueLimit,
 		Message: "the license has had 8 new keys, the maximum: revoke the license and grant another",
@@ -165,6 +174,12 @@ var (
 	ErrAccountBudgetReached = &Error{
 		Reason:  ReasonAccountBudgetReached,
 		Message: "the account has reached its budget of stored data",
+	}
+
+	// ErrTrialBudgetReached: the account has as many trials as its budget has room for. See Budget.RefuseTrial.
+	ErrTrialBudgetReached = &Error{
+		Reason:  ReasonAccountBudgetReached,
+		Message: "the account has as many trials as its budget has room for: try again later",
 	}
 
 	// ErrExternalKeyInUse: another license of the account and mode has the external key.

@@ -1,6 +1,7 @@
 package licensing
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,6 +24,8 @@ const (
 	EventLicenseUpdated    EventType = "license.updated"
 	EventLicenseExpired    EventType = "license.expired"
 	EventLicenseReissued   EventType = "license.reissued"
+	EventLicenseUpgraded   EventType = "license.upgraded" // a trial
+	EventLicenseDeleted    EventType = "license.deleted"  // a trial that ended long ago; the last event of its license
 )
 
 // The events of activations. They are recorded only while an endpoint wants them, see Record.Listening.
@@ -52,6 +55,7 @@ func EventTypes() []EventType {
 		EventOrderCreated, EventOrderPaid, EventOrderExpired, EventOrderCanceled, EventOrderRefunded,
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
+		EventLicenseUpgraded, EventLicenseDeleted,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
 		EventDeviceLeaseLapsed, EventWebhookDisabled, EventBudgetWarning,
 		EventUnreadable,
@@ -131,8 +135,18 @@ const limitEventStep = time.Minute
 func (r *Record) recordLicense(l *License, event EventType, by Actor, now time.Time, device *Device) {
 	l.Sequence++
 	current := *l
-	r.record(Event{Type: event, At: now, Sequence: l.Sequence, Actor: by, License: &current, Device: device})
+	e := Event{Type: event, At: now, Sequence: l.Sequence, Actor: by, License: &current, Device: device}
+	if l.IsTrial() {
+		e.Members = []EventMember{trialMember}
+	}
+	r.record(e)
 }
+
+// trialMember is in each event of a trial.
+var trialMember = EventMember{Of: "license", Name: "trial", JSON: "true"}
+
+// OfTrial reports whether the license of the event was a trial right after the change.
+func (e *Event) OfTrial() bool { return slices.Contains(e.Members, trialMember) }
 
 // recordOrder records an event of the record's order.
 func (r *Record) recordOrder(event EventType, by Actor, now time.Time) {

@@ -56,6 +56,10 @@ func TestGrowthOfCommands(t *testing.T) {
 		{FixKeyMatching{}, OrdinaryGrowth},
 		{ReissueLicense{}, NoGrowth},
 		{SetUsage{}, NoGrowth},
+		{StartTrial{}, OrdinaryGrowth},
+		{UpgradeTrial{}, RequiredGrowth},
+		{ForgetTrial{}, NoGrowth},
+		{DropTrial{}, NoGrowth},
 	}
 	tested := map[string]bool{"Activate": true} // by TestGrowthOfActivations
 	for _, test := range want {

@@ -40,6 +40,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		}
 	}
 	license := licenseOf(func(*License) {})
+	trial := licenseOf(func(l *License) { l.Trial, l.ExpiresAt = TrialName{1}, now.Add(-TrialMemory) })
 	leased := func() Record {
 		r := licenseOf(func(l *License) {
 			l.Lease, l.LeasesUntil = LeaseTerms{Length: time.Minute, Longest: time.Minute}, now.Add(-time.Hour)
@@ -93,6 +94,13 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{unpaid, CancelOrder{By: target.By, Reason: small}, 0},
 		{unpaid, CancelOrder{By: target.By, Reason: long}, 0},
 		{orderOf(Order{ExpiresAt: now}), ExpireOrder{Before: now}, 0},
+		{unpaid, PayOrder{Payment: strings.Repeat("p", 255), Terms: terms, Key: key, Upgrades: true}, paidGrowth},
+		{nothing, StartTrial{Owner: owner, Terms: Terms{MaxDevices: MaxTrialDevices, Validity: Period{Days: 14}},
+			Key: key, Device: name, DeviceName: name, Named: true, By: target.By}, 0},
+		{trial, UpgradeTrial{Key: key, Terms: terms, By: target.By,
+			Order: Order{Owner: owner, OrderNo: strings.Repeat("o", 34), LicenseKey: key}}, 0},
+		{trial, ForgetTrial{Before: now}, 0},
+		{func() Record { return Record{Trial: &Trial{License: key}} }, DropTrial{License: key, Drop: true}, 0},
 		{paid, RequestRefund{By: target.By, Reason: small}, 0},
 		{paid, RequestRefund{By: target.By, Reason: long}, 0},
 		{due, TryRefund{}, 0},
@@ -116,8 +124,8 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{hooks, DeleteEndpoint{ID: "we_1"}, 0},
 		{hooks, RotateEndpointSecret{ID: "we_1", MasterID: master, Overlap: time.Hour}, 0},
 		{hooks, DisableEndpoint{ID: "we_1", Because: DisabledByUser}, 0},
-		{nothing, AddUsage{Owner: owner, Changes: []SizeChange{{1, Size{1 << 40, 1 << 40}}}}, 0},
-		{nothing, SetUsage{Owner: owner, Counted: Size{1 << 40, 1 << 40}}, 0},
+		{nothing, AddUsage{Owner: owner, Changes: []SizeChange{{1, Size{1 << 40, 1 << 40, 1 << 40}}}}, 0},
+		{nothing, SetUsage{Owner: owner, Counted: Size{1 << 40, 1 << 40, 1 << 40}}, 0},
 		{nothing, ChangeSettings{Owner: owner, ExternalKeys: MatchCompact}, 0},
 		{func() Record { return Record{Settings: &Settings{Owner: owner}} },
 			ChangeSettings{Owner: owner, ExternalKeys: MatchCompact}, 0},

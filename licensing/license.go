@@ -61,6 +61,9 @@ type License struct {
 	// LeasesUntil is a time before which no lease ends; zero: there are no leases.
 	LeasesUntil time.Time
 
+	Trial      TrialName // zero: it was never one, or is not remembered any more
+	UpgradedAt time.Time // when an order has made the trial a paid license; zero: it is a trial, or never was one
+
 	Sequence        uint64    // of its latest event; 0: none
 	LimitReportedAt time.Time // the latest EventLicenseLimitReached
 }

@@ -1,6 +1,9 @@
 package licensing
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // lastYear is the last year that RFC 3339 can represent.
 const lastYear = 9999
@@ -224,7 +227,7 @@ func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if c.MaxDevices != nil {
-		if err := l.Lease.CheckDevices(*c.MaxDevices); err != nil {
+		if err := cmp.Or(l.Lease.CheckDevices(*c.MaxDevices), l.checkTrialDevices(*c.MaxDevices)); err != nil {
 			return Result{}, err
 		}
 	}

@@ -36,6 +36,7 @@ type LicenseKeys struct {
 	cipher  cipher.Block
 	grants  []byte      // the key of the HMAC that derives the random characters of granted keys
 	aliases []byte      // the key of the HMAC that makes aliases of external keys
+	trials  []byte      // the key of the HMACs that stand for the devices and addresses of trials
 	nonces  []byte      // the key of the HMAC that makes nonces for seal
 	seal    cipher.AEAD // of external keys
 }
@@ -60,6 +61,7 @@ func NewLicenseKeys(check KeyCheck, id IDKey) LicenseKeys {
 	}
 	return LicenseKeys{
 		KeyCheck: check, cipher: block, grants: derived("licet granted keys"), aliases: derived("licet aliases"),
+		trials: derived("licet trials"),
 		nonces: derived("licet external key nonces"), seal: seal,
 	}
 }

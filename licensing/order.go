@@ -54,6 +54,8 @@ type Order struct {
 	RefundedAt time.Time
 	ExpiredAt  time.Time // when a sweep recorded the expiry: the order is expired for every clock
 
+	// UpgradeOf is the first key of a trial that the payment makes the paid license; zero: it issues a license.
+	UpgradeOf  LicenseKey
 	LicenseKey LicenseKey
 	Late       bool   // paid after it had expired
 	Payment    string // the payment provider's reference

@@ -21,6 +21,8 @@ type PayOrder struct {
 	Payment string     // the provider's reference
 	Terms   Terms      // the terms of the new license
 	Key     LicenseKey // a new key with the terms' prefix; used only if a license is issued
+	// Upgrades: Key is that of a trial, which the same transaction makes the paid license; see UpgradeTrial.
+	Upgrades bool
 }
 
 // DeviceID is empty: no device is touched.
@@ -39,8 +41,11 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	case OrderUnpaid, OrderExpired:
 		o.PaidAt, o.Payment, o.LicenseKey, o.PaySeed = now, c.Payment, c.Key, PaySeed{}
 		o.Late = status == OrderExpired
-		r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
 		r.recordOrder(EventOrderPaid, c.by(), now)
+		if c.Upgrades {
+			break
+		}
+		r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
 		r.recordLicense(r.Issued, EventLicenseIssued, c.by(), now, nil)
 	case OrderCanceled:
 		if !o.RefundDue {

@@ -11,9 +11,12 @@ type Product struct {
 	Terms Terms
 	// Entitlements of the licenses. Terms.Version names them.
 	Entitlements Entitlements
-	Metadata     string // a compact JSON object, or empty
-	CreatedAt    time.Time
-	Rollout      Rollout // the latest rollout of its terms
+	Trial        TrialTerms
+	// TrialEntitlements of trials. Trial.Version names them.
+	TrialEntitlements Entitlements
+	Metadata          string // a compact JSON object, or empty
+	CreatedAt         time.Time
+	Rollout           Rollout // the latest rollout of its terms
 }
 
 // Terms are the settings of a new license.

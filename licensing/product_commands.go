@@ -9,8 +9,10 @@ type PutProduct struct {
 	Name  string
 	Terms Terms // without Version, which follows from Entitlements
 
-	Entitlements Entitlements
-	Metadata     string
+	Entitlements      Entitlements
+	Trial             TrialTerms // without Version, which follows from TrialEntitlements
+	TrialEntitlements Entitlements
+	Metadata          string
 }
 
 // DeviceID is empty: no device is touched.
@@ -20,8 +22,8 @@ func (c PutProduct) growth(r *Record, _ time.Time) Growth {
 	if r.Product == nil {
 		return OrdinaryGrowth
 	}
-	if version := c.Entitlements.Version(); version != 0 && version != r.Product.Terms.Version {
-		return OrdinaryGrowth // the store keeps the earlier version, which licenses may have
+	if len(c.newTerms(r.Product)) > 0 {
+		return OrdinaryGrowth // the store keeps the earlier versions, which licenses may have
 	}
 	// The other terms of all products have about the same size.
 	return growthFrom(len(r.Product.Name)+len(r.Product.Metadata), len(c.Name)+len(c.Metadata))
@@ -30,18 +32,33 @@ func (c PutProduct) growth(r *Record, _ time.Time) Growth {
 func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 	before := r.Product
 	next := &Product{ID: c.ID, Owner: c.Owner, Name: c.Name, Terms: c.Terms, Entitlements: c.Entitlements,
-		Metadata: c.Metadata, CreatedAt: now}
-	next.Terms.Version = c.Entitlements.Version()
+		Trial: c.Trial, TrialEntitlements: c.TrialEntitlements, Metadata: c.Metadata, CreatedAt: now}
+	next.Terms.Version, next.Trial.Version = c.Entitlements.Version(), c.TrialEntitlements.Version()
 	if before != nil {
 		next.CreatedAt, next.Rollout = before.CreatedAt, before.Rollout
 	}
 	if before == nil || *before != *next {
-		r.Product, r.Changed = next, true
-		if next.Terms.Version != 0 && (before == nil || before.Terms.Version != next.Terms.Version) {
-			r.NewTerms = &VersionedTerms{Entitlements: c.Entitlements}
-		}
+		r.Product, r.Changed, r.NewTerms = next, true, c.newTerms(before)
 	}
 	return Result{Product: r.Product, Created: before == nil}, nil
+}
+
+// newTerms returns the terms that the product did not have before.
+func (c PutProduct) newTerms(before *Product) []VersionedTerms {
+	var terms []VersionedTerms
+	add := func(e, had Entitlements) {
+		if e != "" && (before == nil || e != had) {
+			terms = append(terms, VersionedTerms{Entitlements: e})
+		}
+	}
+	if before == nil {
+		before = &Product{}
+	}
+	add(c.Entitlements, before.Entitlements)
+	if c.TrialEntitlements != c.Entitlements {
+		add(c.TrialEntitlements, before.TrialEntitlements)
+	}
+	return terms
 }
 
 // DeleteProduct deletes a product. Licenses that were issued for the product, and its unpaid orders,

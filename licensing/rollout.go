@@ -79,8 +79,10 @@ func (o *Rollout) Status() RolloutStatus {
 func (o *Rollout) UnderWay() bool { return !o.StartedAt.IsZero() && o.EndedAt.IsZero() }
 
 // InRollout reports whether the product's rollout is for a license.
+// Trials keep their terms, and a trial that was upgraded has its terms since then.
 func (p *Product) InRollout(l *License) bool {
-	return l.ProductID == p.ID && !l.CreatedAt.After(p.Rollout.StartedAt)
+	return l.ProductID == p.ID && !l.CreatedAt.After(p.Rollout.StartedAt) && !l.IsTrial() &&
+		!l.UpgradedAt.After(p.Rollout.StartedAt)
 }
 
 // ApplyTerms returns the command that applies the terms of the product's rollout to a license.

@@ -6,38 +6,77 @@ import (
 )
 
 // Size is an amount of stored data.
-type Size struct{ Bytes, Keys int64 }
+type Size struct {
+	Bytes, Keys int64
+	Trials      int64 // how many of the keys remember a trial
+}
 
 // Plus returns the sum of two sizes.
-func (s Size) Plus(other Size) Size { return Size{s.Bytes + other.Bytes, s.Keys + other.Keys} }
+func (s Size) Plus(other Size) Size {
+	return Size{s.Bytes + other.Bytes, s.Keys + other.Keys, s.Trials + other.Trials}
+}
 
 // Minus returns the difference of two sizes.
-func (s Size) Minus(other Size) Size { return Size{s.Bytes - other.Bytes, s.Keys - other.Keys} }
+func (s Size) Minus(other Size) Size {
+	return Size{s.Bytes - other.Bytes, s.Keys - other.Keys, s.Trials - other.Trials}
+}
 
 // Budget is how much an account may store in each mode. A zero field sets no limit.
 //
 // Ordinary growth ends at four fifths of a budget. The last fifth is a reserve for growth that no budget refuses,
 // such as the license of a paid order; that growth may also exceed the budget.
-type Budget Size
+type Budget struct{ Bytes, Keys int64 }
 
 // reserve is the inverse of the part of a budget that ordinary growth must leave.
 const reserve = 5
 
 // Ordinary returns the size at which ordinary growth ends. A zero field sets no limit.
-func (b Budget) Ordinary() Size { return Size{b.Bytes - b.Bytes/reserve, b.Keys - b.Keys/reserve} }
+func (b Budget) Ordinary() Size {
+	return Size{Bytes: b.Bytes - b.Bytes/reserve, Keys: b.Keys - b.Keys/reserve}
+}
+
+// Trials are at most an eighth of a budget, if each takes as much as this, which is more than most take.
+const (
+	trialShare = 8
+	trialBytes = 2 << 10
+	trialKeys  = 8
+)
+
+// Trials returns how many trials a budget has room for: anyone may start them. ok is false if there is no limit.
+func (b Budget) Trials() (most int64, ok bool) {
+	switch bytes, keys := b.Bytes/(trialShare*trialBytes), b.Keys/(trialShare*trialKeys); {
+	case b == Budget{}:
+		return 0, false
+	case b.Keys == 0:
+		return bytes, true
+	case b.Bytes == 0:
+		return keys, true
+	default:
+		return min(bytes, keys), true
+	}
+}
+
+// RefuseTrial returns ErrTrialBudgetReached if a size has so many trials that the budget refuses another one; else nil.
+// The refusal has no sizes: strangers see it.
+func (b Budget) RefuseTrial(s Size) error {
+	if most, limited := b.Trials(); limited && s.Trials >= most || b.Reached(s) {
+		return ErrTrialBudgetReached
+	}
+	return nil
+}
 
 // Reached reports whether a size is so large that the budget refuses ordinary growth.
 func (b Budget) Reached(s Size) bool { return atLeast(s, b.Ordinary()) }
 
 // Exceeded reports whether a size is at or above the whole budget, including the reserve.
-func (b Budget) Exceeded(s Size) bool { return atLeast(s, Size(b)) }
+func (b Budget) Exceeded(s Size) bool { return atLeast(s, Size{Bytes: b.Bytes, Keys: b.Keys}) }
 
 // Warns reports whether a size is at least four fifths of the size at which ordinary growth ends.
 func (b Budget) Warns(s Size) bool { return atLeast(s, b.warning()) }
 
 func (b Budget) warning() Size {
 	most := b.Ordinary()
-	return Size{most.Bytes - most.Bytes/5, most.Keys - most.Keys/5}
+	return Size{Bytes: most.Bytes - most.Bytes/5, Keys: most.Keys - most.Keys/5}
 }
 
 // atLeast reports whether a size has reached one of the fields of a limit that are not zero.

@@ -26,7 +26,7 @@ func grow(changes ...int64) AddUsage {
 }
 
 func TestUsageAndRecount(t *testing.T) {
-	sized := func(bytes int64) Size { return Size{bytes, bytes / 10} }
+	sized := func(bytes int64) Size { return Size{Bytes: bytes, Keys: bytes / 10} }
 	for name, steps := range map[string][]usageStep{
 		"growth adds up": {
 			{cmd: grow(5, 100, 6, -20), want: sized(80)},
@@ -86,25 +86,26 @@ func TestBudget(t *testing.T) {
 		size            Size
 		warns, refusing bool
 	}{
-		{Size{639, 31}, false, false},
-		{Size{640, 0}, true, false},
-		{Size{0, 32}, true, false},
-		{Size{799, 39}, true, false},
-		{Size{800, 0}, true, true},
-		{Size{0, 40}, true, true},
-		{Size{-1, 5000}, true, true},
+		{Size{Bytes: 639, Keys: 31}, false, false},
+		{Size{Bytes: 640, Keys: 0}, true, false},
+		{Size{Bytes: 0, Keys: 32}, true, false},
+		{Size{Bytes: 799, Keys: 39}, true, false},
+		{Size{Bytes: 800, Keys: 0}, true, true},
+		{Size{Bytes: 0, Keys: 40}, true, true},
+		{Size{Bytes: -1, Keys: 5000}, true, true},
 	} {
 		if b.Warns(test.size) != test.warns || (b.Refuse(test.size) != nil) != test.refusing {
 			t.Errorf("%+v: warns %v, refuses %v", test.size, b.Warns(test.size), b.Refuse(test.size))
 		}
 	}
-	if err := b.Refuse(Size{900, 45}); !errors.Is(err, ErrAccountBudgetReached) {
+	if err := b.Refuse(Size{Bytes: 900, Keys: 45}); !errors.Is(err, ErrAccountBudgetReached) {
 		t.Errorf("%v", err)
 	}
-	if err := (Budget{}).Refuse(Size{1 << 60, 1 << 60}); err != nil || (Budget{}).Warns(Size{1 << 60, 1 << 60}) {
+	huge := Size{Bytes: 1 << 60, Keys: 1 << 60}
+	if err := (Budget{}).Refuse(huge); err != nil || (Budget{}).Warns(huge) {
 		t.Errorf("no budget: %v", err)
 	}
-	if err := (Budget{Keys: 1 << 60}).Refuse(Size{1 << 60, 5}); err != nil {
+	if err := (Budget{Keys: 1 << 60}).Refuse(Size{Bytes: 1 << 60, Keys: 5}); err != nil {
 		t.Errorf("a budget of keys only: %v", err)
 	}
 }

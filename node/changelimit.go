@@ -11,9 +11,11 @@ import (
 const (
 	PolicyReserve = "reserve" // while the store is almost full
 	PolicyClaims  = "claims"  // of an owner beyond its budget, under new Idempotency-Keys
+	PolicyTrials  = "trials"  // new trials of an owner's products, which anyone may start
 )
 
-// How many changes an owner may make while a limit of changes applies: 100 at once, and 10 a second. While the store is
+// How many changes an owner may make while a limit of changes applies, and how many trials its customers may start: 100
+// at once, and 10 a second. While the store is
 // almost full, the end users of the owner may make as many. With a few KiB for each change, an owner takes hours to
 // write a GiB. Beyond its budget, an owner has claims of at most 200 MB through a node: a claim is kept for 24 hours.
 const (
@@ -21,8 +23,8 @@ const (
 	reservePer     = 10 * time.Second
 )
 
-// changeLimit bounds the changes that each owner may make. While the store is almost full, the limit is for all changes
-// but those of the payment provider: each order is paid and refunded once.
+// changeLimit bounds the changes, or the new trials, of each owner. While the store is almost full, the limit is for
+// all changes but those of the payment provider: each order is paid and refunded once.
 type changeLimit struct {
 	stopwatch
 	meter func() *meter // made at its first use, since it takes 1 MiB

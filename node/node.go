@@ -64,6 +64,7 @@ type settler struct {
 	limits    *writeLimits
 	changes   *changeLimit // while the store is almost full
 	claims    *changeLimit // of owners beyond their budget
+	trials    *changeLimit // of new trials
 	seen      seenDevices
 }
 
@@ -91,6 +92,8 @@ func New(cfg Config) *Node {
 			claims: newChangeLimit(&cfg, PolicyClaims,
 				"the account has used up its budget, and makes too many changes with an Idempotency-Key for that; "+
 					"nothing was changed"),
+			trials: newChangeLimit(&cfg, PolicyTrials,
+				"too many trials of this account begin at this time; nothing was changed"),
 		},
 		lifecycle: lifecycle{guard: guarding},
 		claiming:  make(map[licensing.Ref]struct{}),

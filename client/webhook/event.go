@@ -37,6 +37,8 @@ const (
 	LicenseRenewed    = "license.renewed"
 	LicenseUpdated    = "license.updated"
 	LicenseExpired    = "license.expired"
+	LicenseUpgraded   = "license.upgraded"       // an order was paid that names the trial
+	LicenseDeleted    = "license.deleted"        // a trial ended 90 days ago; it is the last event of its license
 	WebhookDisabled   = "webhook.disabled"       // the service has disabled an endpoint
 	BudgetWarning     = "account.budget_warning" // the account stores four fifths of what it may
 )

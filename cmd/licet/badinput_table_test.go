@@ -40,6 +40,7 @@ func badPath(name string, code int, values ...string) badInput {
 
 // badThings are what TestBadInput asks for: each is there, and is not to change.
 type badThings struct {
+	account                             string
 	license, doomed, absentKey          string // license keys
 	unpaid, paid, canceled, absentOrder string // order numbers
 	keyID, doomedKey                    string
@@ -171,6 +172,13 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			good: open, required: needed,
 			bad: []badInput{licenseKey, absent, device, pins("account_id"), pins("mode")},
 		},
+		"POST /v1/trials": {
+			good: map[string]string{"product_id": `"editor"`, "device_id": `"bad"`, "account_id": `"` + x.account + `"`,
+				"mode": `"test"`},
+			required: []string{"product_id", "device_id"},
+			bad: []badInput{product, device, texts("device_name", 255), pins("account_id"), pins("mode"),
+				email},
+		},
 		"POST /v1/licenses": {
 			good: map[string]string{"product_id": `"editor"`, "quantity": "1"}, required: []string{"product_id",
 				"quantity"},
@@ -232,6 +240,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				badBody("removals_per_month", "-1", "1000001", "9223372036854775808"), metadata,
 				entitled(`{"a":null}`), leases("lease_seconds"), leases("max_lease_seconds"),
 				badBody("device_mode", `""`, `"Leased"`, `"floating"`),
+				badBody("trial", `{"validity":"P1D"}`, `{"per":"device"}`, `{"validity":"","per":"device"}`,
+					`{"validity":"P1D","per":"Device"}`, `{"validity":"P1D","per":"device","max_devices":0}`,
+					`{"validity":"P1D","per":"device","max_devices":17}`, `{"validity":"P1D","per":"email","days":1}`),
 				badBody("self_service_deactivation"), // a boolean has no bad value that is one
 			},
 		},
@@ -263,7 +274,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				product, badBody("amount", "-1", "1000000000001", "9223372036854775808", "-9223372036854775809"),
 				badBody("currency", `""`, `"US"`, `"EURO"`, `"XYZ"`, `" USD"`, `"U\u0000D"`),
 				badBody("description", long(1001), `"a\u0000"`, `"a\u009b"`),
-				email, metadata, badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`,
+				email, metadata, badBody("upgrade_of", `""`, `"x"`, `"`+x.license+`0"`, `"\u0000"`),
+				badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`,
 					`"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
 					`"https://example.com/#x"`, `"https://example.com:8443/"`, `"https://10.0.0.1/"`,
 					`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`,

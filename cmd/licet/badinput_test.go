@@ -257,7 +257,9 @@ func (b *badInputs) order(weak string) {
 	}
 	if b.readsJSON() {
 		wrong(41500, header("Content-Type", "text/plain"))
-		wrong(40000, func(s *sent) { s.members["license_key"], s.members["reason"] = "7", "7" })
+		wrong(40000, func(s *sent) {
+			s.members["license_key"], s.members["reason"], s.members["device_id"] = "7", "7", "7"
+		})
 	}
 	// Of each kind of refusal of the table the first one.
 	for _, kind := range []func(code int) bool{
@@ -414,7 +416,8 @@ func (b *badInputs) json() {
 // badThings makes what is asked for.
 func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	t.Helper()
-	p.want(t, 201, "PUT", "/v1/products/editor", `{"self_service_deactivation":true}`)
+	editor := p.want(t, 201, "PUT", "/v1/products/editor",
+		`{"self_service_deactivation":true,"trial":{"validity":"P14D","per":"device"}}`).Data
 	p.want(t, 201, "PUT", "/v1/products/spare", `{}`)
 	their := api{url: p.url, client: p.client}
 	created := runLicet(t, "store", "keys", "create", "--account", "acct_theirs", "--mode", "test", "--name", "theirs",
@@ -431,7 +434,7 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 		return a.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":1,"currency":"USD"}`).Data
 	}
 	x := &badThings{license: p.grant(t, 3), doomed: p.grant(t, 3), theirLicense: their.grant(t, 3),
-		theirKey: key.text("id"), cursors: make(map[string]string)}
+		account: editor.text("account_id"), theirKey: key.text("id"), cursors: make(map[string]string)}
 	for _, device := range []string{"bound", "also"} {
 		if r, err := p.activate(t.Context(), x.license, device); err != nil || r.Code != 0 {
 			t.Fatalf("%v %s", err, r.body)

@@ -99,6 +99,25 @@ func TestDocumentedLeasesRun(t *testing.T) {
 	}
 }
 
+// TestDocumentedTrialsRun runs all commands of docs/guides/trials.md.
+func TestDocumentedTrialsRun(t *testing.T) {
+	t.Parallel()
+	p, out, blocks := runDocumented(t, docPage(t, "guides/trials.md"))
+	if blocks < 5 || !strings.Contains(out, "the address has had its trial") ||
+		!strings.Contains(out, "the trial is over") {
+		t.Errorf("%d blocks, and it printed\n%s", blocks, out)
+	}
+	var shown []string
+	for _, product := range []string{"tryout", "mailout"} {
+		for _, l := range p.want(t, 200, "GET", "/v1/licenses?product_id="+product, "").Data.list("licenses") {
+			shown = append(shown, fmt.Sprint(l["trial"], l["max_devices"], l["current_devices"], l["entitlements"]))
+		}
+	}
+	if want := []string{"false 3 1 map[export:true]", "true 2 1 map[]"}; !slices.Equal(shown, want) {
+		t.Errorf("the licenses: %q, want %q; it printed\n%s", shown, want, out)
+	}
+}
+
 // TestDocumentedEventsRun runs all commands of docs/guides/events.md.
 func TestDocumentedEventsRun(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,9 @@ func meanings() map[licensing.Reason]string {
 			"users, or where their removals of this calendar month (UTC) are used up. `details` in the second case: " +
 			"`removals_per_month`",
 		"license_key_replaced": "activation or deactivation by a key that a [reissue](#reissue-a-license) has replaced",
+		"trial_used": "the device or the address has used its [trial](#start-a-trial) of the product, or an order " +
+			"has upgraded it",
+		"trial_not_offered": "the product can't be tried",
 		"account_budget_reached": "the account stores as much in this mode as its storage budget allows; nothing " +
 			"changed. `details`: `stored_bytes`, `stored_keys`, `limit_bytes`, `limit_keys`",
 		"not_found":         "no such route, or the path can't be decoded",

@@ -129,6 +129,8 @@ func members() map[string]string {
 		"timestamp":         "the time of the change, by the clock of the node that made it",
 		"terms":             "which terms of the product",
 		"token":             "the secret of the address",
+		"trial":             "whether the license is for a [trial](#start-a-trial) that no order has upgraded",
+		"upgrade_of":        "the key of the [trial](#start-a-trial) that the payment upgrades",
 		"type":              "what has happened; skip types that you don't know",
 		"types":             "only events of these types, with commas between",
 		"updated":           "number of licenses that the rollout has changed, or in a dry run would change",
@@ -215,6 +217,15 @@ func members() map[string]string {
 		"ProductDescription.validity": "how long a license is valid; responses show weeks as days. Left out: for ever",
 		"ProductDescription.validity_from": "whether the validity runs from `issue` or from the first `activation`. " +
 			"Left out: `issue`",
+
+		"Product.trial": "how the product may be [tried](#start-a-trial), as it was put; `{}`: not at all",
+		"ProductDescription.trial": "how the product may be [tried](#start-a-trial): `validity`, and `per` `device` " +
+			"or `email`; optional `max_devices` (1 to 16; left out: 1) and `entitlements` (in place of the " +
+			"product's). Left out: `{}`, not at all",
+		"Order.upgrade_of":         "the key of the [trial](#start-a-trial) that the payment upgrades, or null",
+		"TrialRequest.account_id":  "the account of the product; required without an API key",
+		"TrialRequest.mode":        "the mode of the product. Left out: that of the API key, or `live`",
+		"TrialRequest.buyer_email": "the e-mail address of the user; required for a product with trials per `email`",
 
 		"NewRollout.terms":   "which terms of the product to apply, each once",
 		"NewRollout.dry_run": "true: change nothing and only count. Left out: false",

@@ -20,6 +20,9 @@ func operations() map[string]operation {
 		"POST /v1/licenses/deactivate": {
 			"deactivate", "frees the slot of a device for its user", "deactivate-a-device", "deactivate",
 		},
+		"POST /v1/trials": {
+			"startTrial", "issues a license for a trial and binds the device", "start-a-trial", "trial",
+		},
 		"POST /v1/licenses": {
 			"grantLicenses", "grants licenses without an order", "grant-licenses", "grant",
 		},

@@ -19,6 +19,7 @@ var runners = map[string]string{
 	"docs/guides/csv.md":                        "cmd/licet TestDocumentedImportRuns",
 	"docs/guides/dashboards.md":                 "cmd/licet TestDocumentedClusterRuns",
 	"docs/guides/entitlements.md":               "cmd/licet TestDocumentedEntitlementsRun",
+	"docs/guides/trials.md":                     "cmd/licet TestDocumentedTrialsRun",
 	"docs/guides/floating.md":                   "cmd/licet TestDocumentedLeasesRun",
 	"docs/guides/events.md":                     "cmd/licet TestDocumentedEventsRun",
 	"docs/guides/helm.md":                       "deploy/k8s/check TestChartGuide",

@@ -57,7 +57,7 @@ func (i *inspection) terms(t *timeline, key licensing.LicenseKey, states []*lice
 	if stored := t.terms[first.terms]; first.terms != 0 && (stored == 0 || stored > first.revision) {
 		i.add("facts", "%s: its terms %x are stored in revision %d: %s", key, first.terms, stored, first)
 	}
-	if first.order == "" {
+	if first.order == "" || first.product != "pro" {
 		return // made without a product, or by a request that may have been repeated
 	}
 	from := int64(math.MaxInt64)

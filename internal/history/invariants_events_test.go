@@ -191,9 +191,11 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 			fits = fits && now.activated == s.activated && maps.Equal(now.devices, s.devices)
 		}
 		if n > 0 {
-			fits = fits && (s.expires == before.expires || has(licensing.EventLicenseRenewed)) &&
-				(s.max == before.max && !s.noteWritten || has(licensing.EventLicenseUpdated) || s.max == before.max &&
-					t.redacts(s.order, s.revision))
+			upgraded := has(licensing.EventLicenseUpgraded)
+			fits = fits && (s.order == before.order) == !upgraded &&
+				(s.expires == before.expires || has(licensing.EventLicenseRenewed) || upgraded) &&
+				(upgraded || s.max == before.max && !s.noteWritten || has(licensing.EventLicenseUpdated) ||
+					s.max == before.max && t.redacts(s.order, s.revision))
 		}
 		if !fits {
 			i.add("events", "%s: the events %v lead from %s to %s", key, seen, before, s)

@@ -30,10 +30,14 @@ func (i *inspection) order(number string, states []*orderAt) {
 			i.add("orders", "%s was refunded twice: %+v, then %+v", number, before, s)
 		}
 		issued := !s.key.IsZero() && before.key.IsZero()
-		if issued && (s.paid == 0 || !slices.Equal(s.licensesMade, []licensing.LicenseID{s.key.ID()})) {
+		made := s.licensesMade
+		if issued && s.key == s.upgradeOf {
+			made = s.upgrades
+		}
+		if issued && (s.paid == 0 || !slices.Equal(made, []licensing.LicenseID{s.key.ID()})) {
 			i.add("orders", "%s got a license that was not made with its payment: %+v", number, s)
 		}
-		if !issued && len(s.licensesMade) > 0 {
+		if !issued && len(s.licensesMade)+len(s.upgrades) > 0 {
 			i.add("orders", "%s was written along with licenses: %+v", number, s)
 		}
 		before = s
@@ -60,7 +64,7 @@ func (i *inspection) orders(t *timeline) {
 					i.add("orders", "%s was granted and is not there", key)
 				}
 			}
-		case d.Out.Verdict == accepted && d.What != "import":
+		case d.Out.Verdict == accepted && d.What != "import" && d.What != "try":
 			i.deed(d, t.orders[d.Order])
 		}
 	}
@@ -69,9 +73,9 @@ func (i *inspection) orders(t *timeline) {
 	}
 	for id, states := range t.licenses {
 		key := id.Key("LIC")
-		if order := states[0].order; order != "" {
+		if order := states[len(states)-1].order; order != "" {
 			named[order] = append(named[order], key)
-		} else if !known[key] {
+		} else if !known[key] && states[0].trial == "" {
 			i.add("orders", "%s has no order, and no request granted it", key)
 		}
 	}

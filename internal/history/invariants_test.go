@@ -39,6 +39,10 @@ func (r *run) inspect(t *timeline) []violation {
 		key := id.Key("LIC")
 		i.counts(key, states, byKey[key])
 		i.writers(key.String(), licenseWriters(states))
+		if states[0].trial != "" {
+			i.trial(t, key, states)
+			continue
+		}
 		i.facts(key, states, byKey[key])
 		i.terms(t, key, states)
 		i.leases(key, states)
@@ -54,6 +58,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.writers("usage", usageWriters(t.usages))
 	i.orders(t)
 	i.aliases(t)
+	i.trials(t)
 	i.books(t)
 	i.events(t)
 	return i.list

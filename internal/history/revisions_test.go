@@ -42,6 +42,9 @@ type licenseAt struct {
 	terms, own                        licensing.TermsVersion
 	entitlements                      licensing.Entitlements // its own
 	reissues                          string
+	product                           string
+	trial                             string // the name of its trial
+	upgraded                          int64
 	latest                            latestAt
 }
 
@@ -57,6 +60,8 @@ type orderAt struct {
 	refundDue                bool
 	writers                  []writer
 	licensesMade             []licensing.LicenseID // in the same revision, for this order
+	upgrades                 []licensing.LicenseID // trials that became this order's license in the same revision
+	upgradeOf                licensing.LicenseKey
 	expired                  int64
 	latest                   latestAt
 }
@@ -77,6 +82,7 @@ type timeline struct {
 	epochs   []int64                          // the revisions at which epochs have begun
 	usages   []*usageAt                       // of the account
 	aliases  map[string][]aliasAt             // of licenses of the account
+	trials   map[string][]trialAt             // of the account, by name
 	products []productAt                      // of the account, which has one
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
 }
@@ -108,7 +114,8 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
-		terms: map[licensing.TermsVersion]int64{}}
+		trials: map[string][]trialAt{},
+		terms:  map[licensing.TermsVersion]int64{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -160,6 +167,7 @@ func (t *timeline) replay(
 	}
 	orders := map[string]*orderAt{}
 	created := map[string][]licensing.LicenseID{} // by the order they name
+	upgraded := map[string][]licensing.LicenseID{}
 	for _, event := range events {
 		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc2/"), "/")
 		slot, _ := licensing.ParseSlot(kind)
@@ -178,8 +186,12 @@ func (t *timeline) replay(
 			}
 			l := touch(id)
 			l.recordWritten = true
+			had := l.order
 			if err := l.decode(m); err != nil {
 				return err
+			}
+			if !event.IsCreate() && l.order != had {
+				upgraded[l.order] = append(upgraded[l.order], id)
 			}
 			if event.IsCreate() {
 				created[l.order] = append(created[l.order], id)
@@ -211,7 +223,7 @@ func (t *timeline) replay(
 				touch(id).noteWritten = true
 			}
 		case "q":
-			if !strings.HasPrefix(rest, t.account+"/t/") {
+			if rest != t.account+"/t/pro" {
 				continue
 			}
 			m, err := parse(event.Kv.Value[1:])
@@ -231,6 +243,15 @@ func (t *timeline) replay(
 			if m.account() == t.account {
 				t.aliases[rest] = append(t.aliases[rest],
 					aliasAt{revision, licensing.LicenseID(m.bytes[1][0]), event.IsCreate()})
+			}
+		case "tr":
+			if name, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
+				m, err := parse(event.Kv.Value[1:])
+				if err != nil {
+					return err
+				}
+				t.trials[name] = append(t.trials[name],
+					trialAt{revision, licensing.LicenseID([]byte(m.text(1)[:18])), event.IsCreate()})
 			}
 		case "e":
 			if rest, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
@@ -278,7 +299,7 @@ func (t *timeline) replay(
 		t.licenses[id] = append(t.licenses[id], l)
 	}
 	for number, o := range orders {
-		o.licensesMade = created[number]
+		o.licensesMade, o.upgrades = created[number], upgraded[number]
 		if !o.key.IsZero() {
 			o.noted = t.notes[o.key.ID()]
 		}
@@ -369,7 +390,7 @@ func (m message) writers() []writer {
 }
 
 func (l *licenseAt) decode(m message) error {
-	l.order = m.order()
+	l.order, l.product = m.order(), m.text(4)
 	l.max, l.current, l.allowedOver = int(m.varints[6]), int(m.varints[7]), int(m.varints[16])
 	created := m.milli(10)
 	l.activated, l.expires = m.milliAfter(11, created), m.milliAfter(12, created)
@@ -377,6 +398,7 @@ func (l *licenseAt) decode(m message) error {
 	l.endRecorded = m.milliAfter(26, created)
 	l.latest = latest(m.text(27))
 	l.reissues = m.text(29)
+	l.trial, l.upgraded = m.text(36), m.milliAfter(37, created)
 	l.spilled = m.varints[8] != 0
 	l.terms, l.own = licensing.TermsVersion(m.varints[30]), licensing.TermsVersion(m.varints[31])
 	l.writers = m.writers()
@@ -419,6 +441,9 @@ func (o *orderAt) decode(value []byte) error {
 	o.payment = m.text(19)
 	if key := m.text(17); key != "" {
 		o.key = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
+	}
+	if key := m.text(29); key != "" {
+		o.upgradeOf = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
 	}
 	o.refundDue = m.varints[20] != 0
 	o.expired, o.latest = m.milli(16), latest(m.text(24))

@@ -151,6 +151,9 @@ func (r *run) play() error {
 	if err := r.matchCompact(); err != nil {
 		return errors.Join(err, r.end())
 	}
+	if err := r.offerTrials(); err != nil {
+		return errors.Join(err, r.end())
+	}
 	for _, p := range plans(random) {
 		l := newLicense(p, mint(r.owner))
 		l.reissued = mintReissued(r.owner)
@@ -184,6 +187,7 @@ func (r *run) play() error {
 	for importer := range importers {
 		group.Go(func() { r.importKeys(importer) })
 	}
+	group.Go(r.tryOut)
 	group.Wait()
 	calm()
 	<-following

@@ -15,17 +15,19 @@ import (
 
 // deed is a request of a shop or a buyer, with its answer.
 type deed struct {
-	What    string // create, pay, note, cancel, refund, redact, grant, import
+	What    string // create, pay, note, cancel, refund, redact, grant, import, try
 	Order   string
 	Payment string
 	Out     output
 	Keys    []licensing.LicenseKey // of the order, or of the grant
 	// External is the number of the external key of an import.
 	External int
-	Call     time.Duration
-	Return   time.Duration
-	Before   int64
-	After    int64
+	// Device tries the product, for the address with the number External.
+	Device string
+	Call   time.Duration
+	Return time.Duration
+	Before int64
+	After  int64
 }
 
 // transact sends a request about an order, and repeats it, a few times at most, until the answer is success or refusal.

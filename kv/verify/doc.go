@@ -17,6 +17,7 @@
 //	leases.go      the leases of a license
 //	facts.go       whether the fields of one record contradict each other
 //	aliases.go     external keys, their aliases, and the settings of owners
+//	trials.go      trials and their licenses
 //	records.go     orders, products and single keys
 //	listings.go    entries of listings
 //	due.go         entries of due work

@@ -60,6 +60,10 @@ func tellsItsKind(e *licensing.Event) bool {
 		fits = l != nil && !l.ExpiresAt.IsZero()
 	case licensing.EventLicenseRenewed, licensing.EventLicenseUpdated:
 		fits = l != nil
+	case licensing.EventLicenseUpgraded:
+		fits = l != nil && l.OrderNo != ""
+	case licensing.EventLicenseDeleted:
+		fits = l != nil && l.OrderNo == ""
 	case licensing.EventLicenseActivated:
 		fits, ofDevice = l != nil && is(l.ActivatedAt), true
 	case licensing.EventLicenseLimitReached, licensing.EventDeviceBound, licensing.EventDeviceRemoved,
@@ -78,8 +82,8 @@ func tellsItsKind(e *licensing.Event) bool {
 func contradicts(before, e *licensing.Event) bool {
 	lost := func(was, is time.Time) bool { return !was.IsZero() && !was.Equal(is) }
 	if a, b := before.License, e.License; a != nil && b != nil {
-		return a.Key != b.Key || a.ProductID != b.ProductID || a.OrderNo != b.OrderNo ||
-			!a.CreatedAt.Equal(b.CreatedAt) ||
+		return a.Key != b.Key || a.ProductID != b.ProductID ||
+			a.OrderNo != b.OrderNo && e.Type != licensing.EventLicenseUpgraded || !a.CreatedAt.Equal(b.CreatedAt) ||
 			lost(a.ActivatedAt, b.ActivatedAt) || lost(a.RevokedAt, b.RevokedAt)
 	}
 	if a, b := before.Order, e.Order; a != nil && b != nil {

@@ -133,6 +133,9 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 	}
 	v.links.stands(at)
 	v.checkFacts(stored.Events, bad)
+	if stored.Events[len(stored.Events)-1].Type == licensing.EventLicenseDeleted {
+		v.links.pointed(at) // its license is gone, or else points to it too
+	}
 	switch first := stored.Events[0].Sequence; {
 	case first == 1 && stored.Before.Epoch != 0:
 		bad("before", "it is the record's first event, and says that there are events before")

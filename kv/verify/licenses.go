@@ -134,6 +134,7 @@ func (v *recordChecks) checkLicense(
 	v.checkLicenseReferences(stored, id, bad)
 	v.checkExternalKey(&stored.License, attached, bad)
 	v.checkReissues(&stored.License, bad)
+	v.checkLicenseTrial(&stored.License, bad)
 	v.wantTerms(stored.License.Owner, stored.License.Terms, bad)
 	if attached.Entitlements.Version() != stored.License.OwnEntitlements {
 		bad("entitlements", "its own entitlements do not have the version that it names")

@@ -34,7 +34,7 @@ func (c *sizes) count(ctx context.Context) error {
 		c.owned("o/", 0), c.owned("q/", 0), c.owned("t/", 0), c.owned("w/", 0), c.owned("y/", 0),
 		c.owned("j/", len("1i/")), c.owned("z/", layout.TimeSize),
 		c.valued("k/", ownerOfAPIKey), c.valued("n/", ownerOfAlias), c.valued("p/", layout.DecodeOwner),
-		c.countLicenses, c.countDeliveries,
+		c.countLicenses, c.countTrials, c.countDeliveries,
 	}
 	for x := range layout.DueIndexes() {
 		if x.Record != licensing.KindLicense {
@@ -82,6 +82,17 @@ func (c *sizes) owned(prefix string, at int) func(context.Context) error {
 			}
 		})
 	}
+}
+
+// countTrials counts trials.
+func (c *sizes) countTrials(ctx context.Context) error {
+	return c.eachEntry(ctx, layout.TrialsFamily, func(e entry) {
+		if ref, ok := layout.ReadTrialKey(e.rest); ok {
+			size := e.size()
+			size.Trials = 1
+			c.add(ref.Owner, size)
+		}
+	})
 }
 
 // valued counts a family whose values name the owner.

@@ -163,6 +163,7 @@ func (v *verification) families() []family {
 		{"event_ledger", "r/", v.each("r/", v.events.checkEventLedger)},
 		{"usage", "s/", v.each("s/", v.records.checkUsage)},
 		{"terms", layout.TermsFamily, v.each(layout.TermsFamily, v.records.checkTerms)},
+		{"trial", layout.TrialsFamily, v.each(layout.TrialsFamily, v.records.checkTrial)},
 		{"api_key_use", "u/", v.each("u/", v.keys.checkAPIKeyUse)},
 		{"delivery", "v/", v.webhooks.checkDeliveries},
 		{"webhooks", "w/", v.each("w/", v.webhooks.checkWebhooks)},

@@ -78,6 +78,22 @@ func (b *Budgets) Refuse(owner licensing.Owner) error {
 	return err
 }
 
+// RefuseTrial is Refuse for a trial.
+func (b *Budgets) RefuseTrial(owner licensing.Owner) error {
+	if b.off() {
+		return nil
+	}
+	size := b.ask(owner).size.Load()
+	if size == nil {
+		return nil
+	}
+	err := b.cfg.Budget.RefuseTrial(*size)
+	if err != nil {
+		b.cfg.Metrics.BudgetRefusals.Inc()
+	}
+	return err
+}
+
 // admit is Refuse for requests with an API key: it reads the usage of an owner that it does not know.
 func (b *Budgets) admit(ctx context.Context, owner licensing.Owner) error {
 	if err := b.learn(ctx, owner); err != nil {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type NewOrder struct {
 	BuyerEmail  string
 	Metadata    string
 	SuccessURL  string
+	UpgradeOf   licensing.LicenseKey // of a trial; zero: none
 	By          licensing.Actor
 	Once        *node.Once // nil: the request came without an Idempotency-Key
 }
@@ -116,6 +118,9 @@ func (o *Orders) tryOrder(
 	if err := o.useRing(ctx); err != nil {
 		return licensing.Order{}, err
 	}
+	if err := o.checkUpgrade(ctx, owner, &in); err != nil {
+		return licensing.Order{}, err
+	}
 	record, err := o.newOrder(owner, in, terms)
 	if err != nil {
 		return licensing.Order{}, o.engine.CommitClaim(ctx, claim, err)
@@ -169,6 +174,7 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		BuyerEmail:  in.BuyerEmail,
 		Metadata:    in.Metadata,
 		SuccessURL:  in.SuccessURL,
+		UpgradeOf:   in.UpgradeOf,
 		Terms:       terms,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(o.orderLifetime(owner.Mode)),
@@ -282,7 +288,51 @@ func (o *Orders) PayOrder(
 		if err != nil {
 			return licensing.Result{}, err
 		}
-		return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo),
-			licensing.PayOrder{Payment: payment, Terms: terms, Key: key})
+		pay := licensing.PayOrder{Payment: payment, Terms: terms, Key: key}
+		if !order.UpgradeOf.IsZero() {
+			return o.payUpgrade(ctx, order, pay)
+		}
+		return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), pay)
 	})
+}
+
+// payUpgrade records the payment of an order that names a trial, and makes the trial's license that of the order in the
+// same transaction. If the license can't be upgraded any more, the payment issues a license like any other.
+func (o *Orders) payUpgrade(
+	ctx context.Context, order licensing.Order, pay licensing.PayOrder,
+) (licensing.Result, error) {
+	ref, trial := licensing.OrderRef(order.Owner, order.OrderNo), order.UpgradeOf
+	license := licensing.LicenseRef(trial)
+	upgrade := pay
+	upgrade.Key, upgrade.Upgrades = trial, true
+	upgraded := func(paid licensing.Result) licensing.Command {
+		return licensing.UpgradeTrial{Key: trial, Order: paid.Order, Terms: pay.Terms, By: licensing.Provider}
+	}
+	return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
+		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
+			result, err := o.engine.SwapTogether(ctx, node.Step{Ref: ref, Cmd: upgrade},
+				node.Step{Ref: license, Then: upgraded})
+			if errors.Is(err, licensing.ErrTrialGone) {
+				return o.engine.SwapTogether(ctx, node.Step{Ref: ref, Cmd: pay})
+			}
+			return result, err
+		})
+	})
+}
+
+// checkUpgrade replaces the key of the trial that an order names by its first key, and refuses a license that is none
+// of a trial of the order's product.
+func (o *Orders) checkUpgrade(ctx context.Context, owner licensing.Owner, in *NewOrder) error {
+	if in.UpgradeOf.IsZero() {
+		return nil
+	}
+	view, err := o.cfg.Queries.ReadLicense(ctx, in.UpgradeOf, store.DevicePage{Owner: owner})
+	if err == nil {
+		err = visible(view, owner, in.UpgradeOf)
+	}
+	if err != nil {
+		return err
+	}
+	in.UpgradeOf = view.License.Key
+	return view.License.CheckUpgrade(in.ProductID)
 }

@@ -62,6 +62,7 @@ const (
 type Service struct {
 	*node.Node // the engine
 	*Orders
+	*Trials
 	*Licenses
 	*Products
 	*Rollouts
@@ -137,6 +138,7 @@ func New(cfg Config) *Service {
 	s := &Service{
 		Node:       engine,
 		Orders:     &Orders{core: c},
+		Trials:     &Trials{c},
 		Licenses:   &Licenses{c, aliases},
 		Products:   &Products{c},
 		Rollouts:   rollouts,

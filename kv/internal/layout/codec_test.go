@@ -214,6 +214,25 @@ func TestGoldenValues(t *testing.T) {
 	}}).Encode())
 	show("request to listen", EncodeListenRequest(true))
 	show("metadata", EncodeMetadata(licensing.Metadata{Object: `{"seat":1}`, ExternalKey: "sealed"}, nil))
+	trial := goldenLicense()
+	trial.License.Trial, trial.License.UpgradedAt = licensing.TrialName{1, 2}, kvtest.Time.Add(time.Hour)
+	show("license that was a trial", trial.Encode())
+	if again, err := DecodeLicense(kvtest.Key.ID(), trial.Encode()); err != nil || again.License != trial.License {
+		t.Errorf("a license that was a trial is read as %+v, %v", again, err)
+	}
+	tried := Trial{Trial: licensing.Trial{License: kvtest.Key, Device: licensing.TrialDevice{3, 4}},
+		Writers: license.Writers}
+	show("trial", tried.Encode())
+	if again, err := DecodeTrial(tried.Encode()); err != nil || again.Trial != tried.Trial {
+		t.Errorf("a trial is read as %+v, %v", again, err)
+	}
+	trialProduct := goldenProduct()
+	trialProduct.Product.TrialEntitlements, trialProduct.Product.Trial = `{"export":true}`, licensing.TrialTerms{
+		Validity: licensing.Period{Days: 14}, MaxDevices: 1, PerEmail: true, Entitled: true, Version: 7}
+	show("product with trials", trialProduct.Encode())
+	upgrade := *goldenOrder()
+	upgrade.UpgradeOf = kvtest.Key
+	show("order that names a trial", (&Order{Order: upgrade, Writers: license.Writers}).Encode())
 	show("alias", EncodeAlias(licensing.Alias{License: kvtest.Key.ID(), Owner: kvtest.Owner}))
 	show("settings", (&Settings{Settings: licensing.Settings{ExternalKeys: licensing.MatchCompact, KeysFixed: true},
 		Writers: license.Writers}).Encode())
@@ -230,6 +249,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"device", DeviceKey(id, kvtest.Hex)},
 		{"metadata", MetadataKey(id)},
 		{"alias", AliasKey(licensing.AliasName(id))},
+		{"trial", TrialKey(licensing.TrialRef(kvtest.Owner, licensing.TrialName{1, 2}))},
 		{"settings", SettingsKey(kvtest.Owner)},
 		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
 		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405},

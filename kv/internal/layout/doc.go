@@ -57,6 +57,7 @@
 //	r/<account>/<mode>/               how many bytes of events an owner has, by epochs, and the last epoch whose
 //	                                  events the owner gave up
 //	t/<account>/<mode>/<version>      a version of a product's terms, by its hash, eight bytes; never deleted
+//	tr/<account>/<mode>/<trial>       a trial: its license, and the device that has started it, as an HMAC
 //	s/<account>/<mode>/               how many bytes and keys an owner stores, without events
 //	v/<endpoint>/p                    the position of an endpoint in the feed, and counts of its deliveries
 //	v/<endpoint>/r<event>             a message to an endpoint that waits for its next attempt
@@ -70,6 +71,7 @@
 //	x/l/<ms><id>                      empty: a license whose end is to be recorded, by that end
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
+//	x/t/<ms><id>                      empty: a license whose trial is to be forgotten, by time
 //	x/w/<endpoint>                    empty: an endpoint that was deleted, whose deliveries are to be removed
 //	y/<account>/<mode>/<key>          a claim: the result of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>      empty: a claim by age, for the sweep
@@ -82,7 +84,8 @@
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
 // every key up to a range's end, whatever the limit); <alias> the first 16 bytes of an HMAC of an external key,
-// see licensing.LicenseKeys.AliasOf, or the block of a reissued key; <key> the first 16 bytes
+// see licensing.LicenseKeys.AliasOf, or the block of a reissued key; <trial> the same of an HMAC, see
+// licensing.LicenseKeys.TrialOf; <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
 // in lower case; <mode> is t or l; <ms> is eight bytes, big end first; <level> is
 // 1 or 2, and <entry> a key without the layout's version and the slot.
@@ -134,6 +137,7 @@
 //	inline.go        devices in the record of their license
 //	metadata.go      the metadata of licenses, with their external keys
 //	alias.go         aliases of licenses
+//	trial.go         trials
 //	settings.go      the settings of owners
 //	order.go         orders
 //	product.go       products

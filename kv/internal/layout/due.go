@@ -47,6 +47,7 @@ var dueIndexes = []DueIndex{
 	{licensing.DueLicenseEnd, "license_end", "x/l/", licensing.KindLicense},
 	{licensing.DueOrderEnd, "order_end", "x/o/", licensing.KindOrder},
 	{licensing.DueRefund, "refund", "x/r/", licensing.KindOrder},
+	{licensing.DueTrial, "trial_end", "x/t/", licensing.KindLicense},
 }
 
 // DueIndexes returns all indexes of due work.

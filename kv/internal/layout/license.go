@@ -44,6 +44,8 @@ const (
 	licenseLongestLease   protowire.Number = 33 // seconds; only where it is not as 32
 	licenseStamp          protowire.Number = 34
 	licenseLeasesUntil    protowire.Number = 35
+	licenseTrial          protowire.Number = 36
+	licenseUpgradedAt     protowire.Number = 37
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -111,6 +113,10 @@ func (s *License) appendFacts(b []byte) []byte {
 	if l.Lease.Leased() {
 		b = appendLease(b, l)
 	}
+	if !l.Trial.IsZero() {
+		b = appendBytes(b, licenseTrial, l.Trial[:])
+		b = appendTimeAfter(b, licenseUpgradedAt, l.UpgradedAt, l.CreatedAt)
+	}
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -122,7 +128,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l := &s.License
 	var prefix string
 	limited := false
-	var activated, expires, suspended, revoked, recorded, limitReported, stamp, leasesUntil Field
+	var activated, expires, suspended, revoked, recorded, limitReported, stamp, leasesUntil, upgraded Field
 	err := DecodeValue(value, func(f Field) (err error) {
 		switch f.Num {
 		case licensePrefix:
@@ -163,6 +169,10 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			stamp = f
 		case licenseLeasesUntil:
 			leasesUntil = f
+		case licenseTrial:
+			err = f.fill(l.Trial[:])
+		case licenseUpgradedAt:
+			upgraded = f
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:
@@ -208,6 +218,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
 	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
 	l.LimitReportedAt = limitReported.timeAfter(l.CreatedAt)
+	l.UpgradedAt = upgraded.timeAfter(l.CreatedAt)
 	if l.Lease.Leased() {
 		l.Lease.Longest = cmp.Or(l.Lease.Longest, l.Lease.Length)
 		l.Stamp, l.LeasesUntil = stamp.timeAfter(l.CreatedAt), leasesUntil.timeAfter(l.CreatedAt)

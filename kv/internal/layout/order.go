@@ -51,6 +51,7 @@ func (s *Order) table() fieldTable {
 		{26, arrayOrNone(o.PayHash[:])},
 		textField(27, &o.PaySeed.MasterID),
 		{28, arrayOrNone(o.PaySeed.Salt[:])},
+		{29, licenseKeyVar{&o.UpgradeOf}},
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}

@@ -25,8 +25,18 @@ func (s *Product) table() fieldTable {
 		textField(4, &p.Metadata),
 		textField(5, &p.Entitlements),
 		messageField(6, &p.Rollout, rolloutTable),
+		messageField(7, &p.Trial, trialTermsTable),
+		textField(8, &p.TrialEntitlements),
 		writersField(ProductWriter, &s.Writers),
 		unknownFields(&s.Unknown),
+	}
+}
+
+// trialTermsTable lists the fields of the terms of trials.
+func trialTermsTable(t *licensing.TrialTerms) fieldTable {
+	return fieldTable{
+		{1, periodVar{&t.Validity}}, numberField(2, &t.MaxDevices), boolField(3, &t.PerEmail),
+		boolField(4, &t.Entitled), numberField(5, &t.Version),
 	}
 }
 

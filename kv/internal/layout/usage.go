@@ -49,6 +49,8 @@ func (s *Usage) table() fieldTable {
 		numberField(6, &u.Since.Keys),
 		timeField(7, &u.WarnedAt),
 		boolField(8, &u.Warned),
+		numberField(9, &u.Trials),
+		numberField(10, &u.Since.Trials),
 		writersField(UsageWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}

@@ -32,6 +32,7 @@
 //	licensesimport.go   licet licenses import
 //	activations.go      licet licenses activate, validate, deactivate
 //	products.go         licet products
+//	trials.go           licet trials start, and the flags for the trials of a product
 //	rollouts.go         licet products rollout, rollout-status, cancel-rollout
 //	events.go           licet events, licet orders events, licet licenses events
 //	webhooks.go         licet webhooks
@@ -56,7 +57,8 @@ import (
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
 		orderGroup{setup}.orderCommands(), sandboxGroup{setup}.sandboxCommands(),
-		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), eventGroup{setup}.eventCommands(),
+		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), trialGroup{setup}.trialCommands(),
+		eventGroup{setup}.eventCommands(),
 		webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
 		accountGroup{setup}.accountCommands(), importGroup{setup}.importCommands(), setup.redactCommand(),
 		setup.profileCommands(),

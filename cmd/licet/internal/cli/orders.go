@@ -95,6 +95,7 @@ order with amount 0 is paid at once.`,
 			fs.StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the order, or @ and a file name")
 			fs.StringVar(&order.SuccessURL, "success-url", "", "`URL` where the buyer goes after paying")
+			fs.StringVar(&order.UpgradeOf, "upgrade-of", "", "license `key` of the trial that the payment upgrades")
 			onceFlag(fs)
 			for _, name := range []string{"product-id", "currency"} {
 				_ = cmd.MarkFlagRequired(name)

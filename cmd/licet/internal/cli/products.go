@@ -69,6 +69,7 @@ func (s productGroup) productsPut() *cobra.Command {
 	var terms client.ProductTerms
 	var devices int
 	var extra, entitled string
+	var trial trialFlags
 	return s.command(spec{
 		use: "put PRODUCT_ID", short: "Create a product or replace its terms",
 		long: `Create a product or replace its terms. A flag that you leave out sets its default, not the
@@ -77,7 +78,8 @@ terms to them.`,
 		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'
   licet products put studio --entitlements '{"export":true,"projects":10}'
-  licet products put render --max-devices 50 --device-mode leased --lease-seconds 600`,
+  licet products put render --max-devices 50 --device-mode leased --lease-seconds 600
+  licet products put editor --validity P1Y --trial-validity P14D`,
 		route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
@@ -100,6 +102,7 @@ terms to them.`,
 			fs.IntVar(&terms.LeaseSeconds, "lease-seconds", 0, "`length` of a lease, in seconds; with leased")
 			fs.IntVar(&terms.MaxLeaseSeconds, "max-lease-seconds", 0,
 				"`length` of the longest lease that a device may ask for, in seconds (default: lease-seconds)")
+			trial.add(cmd)
 			Complete(cmd, "validity-from", "issue", "activation")
 			Complete(cmd, "device-mode", "bound", "leased")
 		},
@@ -109,6 +112,9 @@ terms to them.`,
 				return err
 			}
 			if terms.Entitlements, err = entitlements(entitled); err != nil {
+				return err
+			}
+			if terms.Trial, err = trial.terms(); err != nil {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {

@@ -1,0 +1,157 @@
+package handlers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/licensing"
+)
+
+// tried makes a product that may be tried.
+func (s *fixture) tried(product, terms string) {
+	s.t.Helper()
+	s.product(product, `"max_devices":3,"entitlements":{"export":true},"trial":`+terms).must(s.t, 0)
+}
+
+func (s *fixture) trial(key, members string) answer {
+	return s.send("POST", "/v1/trials", key, `{"product_id":"editor","mode":"test",`+members+`}`)
+}
+
+// TestTrials: an end user starts a trial, once, and gets its license again until an order upgrades it.
+func TestTrials(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const pc, mac = `"account_id":"acct_acme","device_id":"pc"`, `"account_id":"acct_acme","device_id":"mac"`
+	s.trial("", pc).must(t, 40404)
+	s.product("editor", "").must(t, 0)
+	s.trial("", pc).must(t, 40308)
+	s.tried("editor", `{"validity":"P14D","per":"device","entitlements":{"preview":true}}`)
+	first := s.trial("", pc+`,"device_name":"The PC"`).must(t, 0)
+	end := s.clock.Now().Add(14 * 24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	if first.status != 201 || first.data["trial"] != true || first.text("expires_at") != end ||
+		first.data["max_devices"] != 1.0 || first.text("device_name") != "The PC" ||
+		!strings.Contains(first.body, `"entitlements":{"preview":true}`) {
+		t.Errorf("%d %s", first.status, first.body)
+	}
+	key := first.text("license_key")
+	again := s.trial(keyAll, pc).must(t, 0)
+	if again.status != 200 || again.text("license_key") != key || again.text("device_name") != "The PC" {
+		t.Errorf("again: %d %s", again.status, again.body)
+	}
+	if other := s.trial("", mac).must(t, 0); other.text("license_key") == key {
+		t.Errorf("another device has the license: %s", other.body)
+	}
+	for _, got := range []answer{s.activate(key, "pc").must(t, 0), s.get(key).must(t, 0),
+		s.send("POST", "/v1/licenses/validate", "", `{"license_key":"`+key+`","device_id":"pc"}`).must(t, 0)} {
+		if got.data["trial"] != true {
+			t.Errorf("the answer does not show the trial: %s", got.body)
+		}
+	}
+	s.trial(keyOther, pc).must(t, 40404)
+	s.trial("", `"device_id":"pc"`).must(t, 42200)
+	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"max_devices":17}`).must(t, 42200)
+
+	order := func(members string) answer {
+		return s.send("POST", "/v1/orders", keyAll, `{"product_id":"editor","currency":"USD",`+members+`}`)
+	}
+	upgrade := order(`"amount":100,"upgrade_of":"`+key+`"`).must(t, 0)
+	if upgrade.text("upgrade_of") != key {
+		t.Errorf("the order does not name the trial: %s", upgrade.body)
+	}
+	order(`"amount":0,"upgrade_of":"`+key+`"`).must(t, 42200)
+	order(`"amount":1,"upgrade_of":"nonsense"`).must(t, 42200)
+	order(`"amount":1,"upgrade_of":"`+s.license()+`"`).must(t, 42200)
+	paid := s.send("PUT", "/v1/orders/"+upgrade.text("order_no")+"/sandbox_payment", keyAll, "").must(t, 0)
+	if paid.text("license_key") != key {
+		t.Errorf("the order has another license: %s", paid.body)
+	}
+	bought := s.get(key).must(t, 0)
+	if bought.data["trial"] != false || bought.data["max_devices"] != 3.0 || bought.data["expires_at"] != nil ||
+		bought.text("order_no") != upgrade.text("order_no") || bought.data["current_devices"] != 1.0 ||
+		!strings.Contains(bought.body, `"entitlements":{"export":true}`) {
+		t.Errorf("upgraded to %s", bought.body)
+	}
+	refused := s.trial("", pc).must(t, 40307)
+	if strings.Contains(refused.body, key) || refused.data != nil {
+		t.Errorf("the refusal shows %s", refused.body)
+	}
+	order(`"amount":1,"upgrade_of":"`+key+`"`).must(t, 42200)
+}
+
+// TestTrialPerEmail: an address is used once, by a request with an API key.
+func TestTrialPerEmail(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.tried("editor", `{"validity":"P7D","per":"email","max_devices":2}`)
+	s.trial("", `"account_id":"acct_acme","device_id":"pc","buyer_email":"ada@example.com"`).must(t, 40100)
+	s.trial(keyAll, `"device_id":"pc"`).must(t, 42200)
+	first := s.trial(keyAll, `"device_id":"pc","buyer_email":"ada@example.com"`).must(t, 0)
+	if again := s.trial(keyAll, `"device_id":"pc","buyer_email":"ADA@example.com"`).must(t, 0); again.text(
+		"license_key") != first.text("license_key") {
+		t.Errorf("again: %s", again.body)
+	}
+	s.trial(keyAll, `"device_id":"mac","buyer_email":"ada@example.com"`).must(t, 40307)
+}
+
+// TestTrialTerms: a product shows the terms of its trials as they were put.
+func TestTrialTerms(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for trial, want := range map[string]string{
+		`{}`:                                `"trial":{},`,
+		`{"validity":"P2W","per":"device"}`: `"trial":{"validity":"P14D","max_devices":1,"per":"device"}`,
+		`{"per":"email","validity":"PT1H","max_devices":16,"entitlements":{}}`: `"trial":{"validity":"PT1H",` +
+			`"max_devices":16,"entitlements":{},"per":"email"}`,
+		`{"validity":"P14D"}`: "device or email as per",
+		`{"per":"device"}`:    "duration as validity",
+		`{"validity":"P1D","per":"device","max_devices":17}`:       "1 to 16",
+		`{"validity":"P1D","per":"device","max_devices":0}`:        "1 to 16",
+		`{"validity":"P1D","per":"device","days":1}`:               "no other members",
+		`{"validity":1,"per":"device"}`:                            "no other members",
+		`{"validity":"P1D","per":"device","entitlements":{"!":1}}`: `"field":"trial.entitlements"`,
+	} {
+		if got := s.product("editor", `"trial":`+trial); !strings.Contains(got.body, want) {
+			t.Errorf("%s: %s", trial, got.body)
+		}
+	}
+}
+
+// TestTrialsAreLimited: strangers can't start many trials at once, and their requests count by address.
+func TestTrialsAreLimited(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.tried("editor", `{"validity":"P7D","per":"device"}`)
+	refused := 0
+	for i := range 120 {
+		got := s.trial("", fmt.Sprintf(`"account_id":"acct_acme","device_id":"pc-%d"`, i))
+		if got.code == 42900 {
+			refused++
+		} else {
+			got.must(t, 0)
+		}
+	}
+	if refused != 20 {
+		t.Errorf("%d of 120 trials were refused at once", refused)
+	}
+	s.trial("", `"account_id":"acct_acme","device_id":"pc-1"`).must(t, 0)
+	s.license() // the account itself goes on
+}
+
+// TestTrialKeepsNoSecrets: what is remembered shows neither the address nor the device.
+func TestTrialKeepsNoSecrets(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.tried("editor", `{"validity":"P7D","per":"email"}`)
+	s.trial(keyAll, `"device_id":"pc-serial-1","buyer_email":"ada@example.com"`).must(t, 0)
+	for ref, stored := range s.store.records {
+		if ref.Kind != licensing.KindTrial {
+			continue
+		}
+		if text := fmt.Sprintf("%q %+v", ref.ID, stored.record.Trial); strings.Contains(text, "ada") ||
+			strings.Contains(text, "serial") {
+			t.Error(text)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package licensing
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// MaxTrialDevices bounds the devices of a trial license: they all stand in its record, so the sweep deletes it
+	// whole.
+	MaxTrialDevices = 16
+	// TrialMemory is how long after its end a trial is remembered, or after its upgrade. Then the same device or
+	// address may start another one.
+	TrialMemory = 90 * 24 * time.Hour
+)
+
+// TrialTerms say how a product may be tried. The zero TrialTerms offer no trial.
+type TrialTerms struct {
+	Validity   Period // from the issue
+	MaxDevices int
+	PerEmail   bool // once for an e-mail address; else once for a device
+	// Entitled: Version names the entitlements of trials; else trials have those of the product.
+	Entitled bool
+	Version  TermsVersion
+}
+
+// Offered reports whether the product may be tried.
+func (t TrialTerms) Offered() bool { return !t.Validity.IsZero() }
+
+// TrialTerms returns the terms of a license for a trial of the product.
+func (p *Product) TrialTerms() Terms {
+	t := p.Terms
+	t.MaxDevices, t.Validity, t.FromActivation = p.Trial.MaxDevices, p.Trial.Validity, false
+	if p.Trial.Entitled {
+		t.Version = p.Trial.Version
+	}
+	return t
+}
+
+// TrialName names a trial in its account and mode: an HMAC of the product, and of the device or the address; see
+// [LicenseKeys.TrialOf].
+type TrialName [16]byte
+
+// IsZero reports whether there is no trial.
+func (n TrialName) IsZero() bool { return n == TrialName{} }
+
+// TrialDevice stands for the device that has started a trial; see [LicenseKeys.TrialDeviceOf].
+type TrialDevice [16]byte
+
+// Trial remembers that a device or an address has tried a product. It exists as long as its license names it.
+type Trial struct {
+	License LicenseKey // the first key of the license
+	Device  TrialDevice
+}
+
+// TrialRef names a trial of an owner.
+func TrialRef(owner Owner, name TrialName) Ref {
+	return Ref{Kind: KindTrial, Owner: owner, ID: string(name[:])}
+}
+
+// IsTrial reports whether the license is for a trial.
+func (l *License) IsTrial() bool { return !l.Trial.IsZero() && l.UpgradedAt.IsZero() }
+
+// TrialRef names the trial of the license, which has one.
+func (l *License) TrialRef() Ref { return TrialRef(l.Owner, l.Trial) }
+
+// trialDue returns when the trial of the license is to be forgotten.
+func (l *License) trialDue() Due {
+	switch {
+	case l.Trial.IsZero():
+	case !l.UpgradedAt.IsZero():
+		return Due{Kind: DueTrial, At: l.UpgradedAt.Add(TrialMemory)}
+	case !l.ExpiresAt.IsZero():
+		return Due{Kind: DueTrial, At: l.ExpiresAt.Add(TrialMemory)}
+	}
+	return Due{}
+}
+
+// checkTrialDevices refuses a limit of devices that a trial can't have.
+func (l *License) checkTrialDevices(limit int) error {
+	if l.IsTrial() && (limit < 1 || limit > MaxTrialDevices) {
+		return invalidField("max_devices", fmt.Sprintf("must be 1 to %d for a trial", MaxTrialDevices))
+	}
+	return nil
+}
+
+// StartTrial issues a license for a trial and binds its first device, unless the trial exists. The result has Created,
+// or the earlier Trial.
+type StartTrial struct {
+	Name       TrialName
+	ProductID  string
+	Owner      Owner
+	Terms      Terms      // see Product.TrialTerms
+	Key        LicenseKey // a new key with the terms' prefix; used only if a license is issued
+	Device     string
+	DeviceName string
+	Named      bool // false: no name was given
+	Mark       TrialDevice
+	By         Actor
+}
+
+// DeviceID is empty: no device of the record is touched.
+func (StartTrial) DeviceID() string { return "" }
+
+func (StartTrial) growth(r *Record, _ time.Time) Growth {
+	if r.Trial != nil {
+		return NoGrowth
+	}
+	return OrdinaryGrowth
+}
+
+func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
+	if r.Trial != nil {
+		return Result{Trial: *r.Trial}, nil
+	}
+	license := c.Terms.Issue(c.Key, c.Owner, c.ProductID, "", now)
+	license.Trial = c.Name
+	devices := Devices{c.Device: {Device: Device{ID: c.Device}}}
+	issued := Record{License: license, Devices: devices, Listening: r.Listening}
+	issued.recordLicense(license, EventLicenseIssued, c.By, now, nil)
+	result, err := Activate{
+		Target: Target{Key: c.Key, By: c.By}, Device: c.Device, Name: c.DeviceName, Named: c.Named,
+	}.apply(&issued, now)
+	if err != nil {
+		return Result{}, err
+	}
+	r.Trial, r.Changed = &Trial{License: c.Key, Device: c.Mark}, true
+	r.Issued, r.IssuedDevices, r.Events = license, devices, issued.Events
+	result.Created, result.Trial = true, *r.Trial
+	return result, nil
+}
+
+// UpgradeTrial makes the license of a trial the license of an order that names it, in the transaction that records the
+// payment. It is a no-op if the order has no license, or another one, or this one already. It fails with ErrTrialGone
+// if the license is none of a trial that can be upgraded.
+type UpgradeTrial struct {
+	Key   LicenseKey
+	Order Order // with the payment
+	Terms Terms
+	By    Actor
+}
+
+// DeviceID is empty: no device is touched.
+func (UpgradeTrial) DeviceID() string { return "" }
+
+func (UpgradeTrial) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
+	l, o := r.License, &c.Order
+	switch {
+	case o.LicenseKey != c.Key, l != nil && l.OrderNo == o.OrderNo:
+		return Result{}, nil
+	case !l.upgradable(c.Key, o):
+		return Result{}, ErrTrialGone
+	}
+	l.OrderNo, l.UpgradedAt = o.OrderNo, now
+	l.MaxDevices, l.AllowedOver = c.Terms.MaxDevices, 0
+	if l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
+		l.AllowedOver = l.CurrentDevices
+	}
+	l.Validity, l.ExpiresAt, l.EndRecorded = Period{}, time.Time{}, time.Time{}
+	switch {
+	case c.Terms.Validity.IsZero():
+	case c.Terms.FromActivation && l.ActivatedAt.IsZero():
+		l.Validity = c.Terms.Validity
+	default: // a device has activated the license
+		l.ExpiresAt = c.Terms.Validity.AddTo(now)
+	}
+	if l.Lease.Leased() && c.Terms.Lease.Leased() {
+		l.Lease = c.Terms.Lease
+	}
+	if l.Lease.DevicesProblem(l.MaxDevices) != "" { // the product's devices are no longer leased
+		l.MaxDevices = MaxLeasedDevices
+	}
+	l.SelfService, l.Removals, l.Terms = c.Terms.SelfService, Removals{}, c.Terms.Version
+	r.recordLicense(l, EventLicenseUpgraded, c.By, now, nil)
+	return Result{License: *l}, nil
+}
+
+// upgradable reports whether the license is of a trial that an order may upgrade. A suspended or revoked license stays
+// as it is: who pays gets a license that works.
+func (l *License) upgradable(key LicenseKey, o *Order) bool {
+	return l != nil && l.Key == key && l.IsTrial() && l.Owner == o.Owner && l.ProductID == o.ProductID &&
+		l.SuspendedAt.IsZero() && l.RevokedAt.IsZero()
+}
+
+// CheckUpgrade refuses an order that names a license which is not of a trial of the order's product.
+func (l *License) CheckUpgrade(productID string) error {
+	switch {
+	case !l.IsTrial():
+		return invalidField("upgrade_of", "must be the key of a trial")
+	case l.ProductID != productID:
+		return invalidField("upgrade_of", "must be the key of a trial of the order's product")
+	}
+	return nil
+}
+
+// ForgetTrial deletes the license of a trial that ended TrialMemory ago; a license that was upgraded so long ago stays,
+// and no longer names its trial. The same transaction must delete the trial. It is a no-op if that is not due by
+// Before, see ExpireLicense; else the result is Removed.
+type ForgetTrial struct{ Before time.Time }
+
+// DeviceID is empty: all devices go.
+func (ForgetTrial) DeviceID() string { return "" }
+
+func (ForgetTrial) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (c ForgetTrial) apply(r *Record, now time.Time) (Result, error) {
+	l := r.License
+	if l == nil {
+		return Result{}, ErrLicenseNotFound
+	}
+	due := l.trialDue()
+	if due.Kind == 0 || due.At.After(c.Before) {
+		return Result{License: *l}, nil
+	}
+	if l.IsTrial() {
+		r.recordLicense(l, EventLicenseDeleted, System, now, nil)
+		r.Removed = true
+	}
+	forgotten := *l
+	l.Trial, l.UpgradedAt, r.Changed = TrialName{}, time.Time{}, true
+	return Result{License: forgotten, Removed: true}, nil
+}
+
+// DropTrial deletes a trial whose license ForgetTrial has changed.
+type DropTrial struct {
+	License LicenseKey
+	Drop    bool // false: it was not due
+}
+
+// DeviceID is empty: no device is touched.
+func (DropTrial) DeviceID() string { return "" }
+
+func (DropTrial) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (c DropTrial) apply(r *Record, _ time.Time) (Result, error) {
+	if c.Drop && r.Trial != nil && r.Trial.License == c.License {
+		r.Trial, r.Changed = nil, true
+	}
+	return Result{}, nil
+}
+
+// TrialOf returns the name of the trial of an owner's product by a device, or, if the product may be tried once for an
+// address, by an e-mail address. Without the id key, the name can neither be computed nor be used to guess either.
+func (k LicenseKeys) TrialOf(owner Owner, product string, terms TrialTerms, device, email string) TrialName {
+	if terms.PerEmail {
+		return TrialName(k.ofTrial("email", owner.AccountID, string(owner.Mode), product, FoldEmail(email)))
+	}
+	return TrialName(k.ofTrial("device", owner.AccountID, string(owner.Mode), product, device))
+}
+
+// TrialDeviceOf returns what stands for a device in a trial.
+func (k LicenseKeys) TrialDeviceOf(name TrialName, device string) TrialDevice {
+	return TrialDevice(k.ofTrial("of", string(name[:]), device))
+}
+
+// ofTrial returns an HMAC of parts. Only the last part and a trial's name, which has a fixed length, may contain a
+// zero.
+func (k LicenseKeys) ofTrial(parts ...string) []byte {
+	mac := hmac.New(sha256.New, k.trials)
+	mac.Write([]byte(strings.Join(parts, "\x00")))
+	return mac.Sum(nil)[:len(TrialName{})]
+}
