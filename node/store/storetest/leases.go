@@ -68,6 +68,20 @@ func testLeases(t *testing.T, f fixture) {
 		return store.Write{Ref: ref, Token: s.Token, Record: s.Record}
 	}
 
+	counted := func() {
+		t.Helper()
+		got := 0
+		err := f.store.EachLeased(f.context(), licensing.SlotOf(l.Owner), func(leased *licensing.License) {
+			if leased.Key.ID() == l.Key.ID() { // other tests use the same slot
+				got += leased.CurrentDevices
+			}
+		})
+		if err != nil || got != len(ends) {
+			t.Errorf("%d leases are in use, %v; want %d", got, err, len(ends))
+		}
+	}
+	counted()
+
 	// A small license comes with all its devices, also from memory.
 	few := deviceNames(0, 16)
 	for i, id := range few {
@@ -88,6 +102,7 @@ func testLeases(t *testing.T, f fixture) {
 		lease(created.Add(time.Duration(i+1)*time.Minute), deviceNames(100*(i+1), 100*(i+1)+20)...)
 	}
 	stored()
+	counted()
 	first := created.Add(10 * time.Minute)
 	s = search(first.Add(-time.Millisecond), "device-0", "unknown")
 	if got := bound(&s.Record); !slices.Equal(got, []string{"device-0"}) ||
@@ -131,6 +146,7 @@ func testLeases(t *testing.T, f fixture) {
 	if l := f.load(ref).Record.License; !l.LeasesUntil.IsZero() {
 		t.Errorf("leases end from %v on, and there are none", l.LeasesUntil)
 	}
+	counted()
 	lease(far.Add(licensing.LeaseGuard), "device-0")
 	stored()
 }
