@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -280,6 +281,31 @@ func TestShutdownBeforeRequest(t *testing.T) {
 	}
 	if _, err := c.reader.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection ended with %v", err)
+	}
+}
+
+// TestServeAfterShutdown: a server that is shut down before it serves its listener does not serve it.
+func TestServeAfterShutdown(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.server.Serve(listener) }()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-ctx.Done():
+		t.Error("it serves")
 	}
 }
 

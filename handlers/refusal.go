@@ -142,11 +142,14 @@ const (
 	refusalLogPeriod = time.Minute
 )
 
-// Serve serves the connections of a listener. It returns nil after [Server.Shutdown].
+// Serve serves the connections of a listener. It returns nil after [Server.Shutdown], also if that was called before.
 func (s *Server) Serve(inner net.Listener) error {
 	l := s.newListener(inner)
 	s.cfg.Metrics.BodyBytes.AddSource(func() float64 { return float64(l.BodyBytes()) })
 	s.listener.Store(l)
+	if s.stopping.Load() { // Shutdown may have found no listener to close
+		_ = l.Close()
+	}
 	return s.fast.Serve(l)
 }
 
