@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"errors"
 	"flag"
 	"fmt"
@@ -81,45 +80,25 @@ func writeLayout(args []string, stdout io.Writer) error {
 	return err
 }
 
-// packFolder writes the files below a folder into a tar file, in the order of their names, as root's and of 1970.
+// packFolder writes the files below a folder into a tar file.
 func packFolder(dir, out string) error {
-	file, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	w := tar.NewWriter(file)
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || path == dir {
+	var files []file
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
 			return err
 		}
-		relative, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(relative) + "/",
-				Mode: 0o755})
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(relative), Mode: 0o644,
-			Size: int64(len(text))}
-		if err := w.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err = w.Write(text)
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		files = append(files, file{"/" + name, 0o644, text})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := w.Close(); err != nil {
+	packed, err := pack(files)
+	if err != nil {
 		return err
 	}
-	return file.Close()
+	return os.WriteFile(out, packed, 0o644)
 }
 
 // writeList writes the list of the programs in all folders and of the modules in them.
