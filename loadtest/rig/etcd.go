@@ -36,7 +36,7 @@ type Cluster struct {
 // defaults, but for the quota and for how much history periodic compaction keeps: every
 // write is synced to the disk.
 func StartEtcd(ctx context.Context, dir string, size int, retention string) (*Cluster, error) {
-	ports, err := freePorts(2 * size)
+	ports, err := FreePorts(2 * size)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func NewEtcdClient(endpoints []string) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// freePorts finds unused ports of 127.0.0.1.
-func freePorts(n int) ([]int, error) {
+// FreePorts finds unused ports of 127.0.0.1.
+func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -27,7 +27,7 @@ type Node struct {
 // are not limited, since a load has only one. The Go runtime reports its garbage collector
 // in the node's log. more are flags besides the usual ones.
 func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*Node, error) {
-	ports, err := freePorts(2)
+	ports, err := FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (n *Node) Await(ctx context.Context) error {
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	for !Ready(ctx, client, "http://"+n.Address) {
+	for !Ready(ctx, client, "http://"+n.Address+"/readyz") {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -88,9 +88,9 @@ func (n *Node) Await(ctx context.Context) error {
 	return nil
 }
 
-// Ready reports whether the node at an address is ready for requests.
+// Ready reports whether the URL by which a server says that it is ready answers 200.
 func Ready(ctx context.Context, client *http.Client, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}

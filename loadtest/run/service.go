@@ -90,7 +90,7 @@ func (s *service) ready(ctx context.Context) ([]*client.Client, error) {
 	defer cancel()
 	for {
 		for _, url := range s.urls {
-			if rig.Ready(ctx, http.DefaultClient, url) {
+			if rig.Ready(ctx, http.DefaultClient, url+"/readyz") {
 				return s.clients(url)
 			}
 		}

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -35,14 +34,11 @@ func startPrometheus(ctx context.Context, program, dir, config string, more ...s
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := rig.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return nil, err
-	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	p := &Prometheus{URL: "http://" + address}
 	client, err := api.NewClient(api.Config{Address: p.URL})
 	if err != nil {
@@ -61,27 +57,13 @@ func startPrometheus(ctx context.Context, program, dir, config string, more ...s
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for !p.ready(ctx) {
+	for !rig.Ready(ctx, http.DefaultClient, p.URL+"/-/ready") {
 		if rig.Rest(ctx, 50*time.Millisecond); ctx.Err() != nil || !p.Running() {
 			p.Kill()
 			return nil, fmt.Errorf("Prometheus did not start: %s", p.LogTail())
 		}
 	}
 	return p, nil
-}
-
-// ready reports whether the server answers queries.
-func (p *Prometheus) ready(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/-/ready", nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }
 
 // Series evaluates an expression now. A scalar is a series without labels.

@@ -1,9 +1,12 @@
 package lab
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"sync/atomic"
+
+	"licet/loadtest/rig"
 )
 
 // receivers are webhook endpoints of each kind: one accepts everything, one fails every
@@ -18,12 +21,8 @@ func newReceivers() (*receivers, error) {
 	if err != nil {
 		return nil, err
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	unused, err := rig.FreePorts(1)
 	if err != nil {
-		return nil, err
-	}
-	unused := "http://" + closed.Addr().String() + "/unused"
-	if err := closed.Close(); err != nil {
 		return nil, err
 	}
 	var calls atomic.Int64
@@ -37,7 +36,7 @@ func newReceivers() (*receivers, error) {
 	mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	base := "http://" + listener.Addr().String()
 	r := &receivers{server: &http.Server{Handler: mux},
-		urls: []string{base + "/well", base + "/now-and-then", base + "/gone", unused}}
+		urls: []string{base + "/well", base + "/now-and-then", base + "/gone", fmt.Sprintf("http://127.0.0.1:%d/unused", unused[0])}}
 	go func() { _ = r.server.Serve(listener) }() // it ends by close
 	return r, nil
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"licet/client"
+	"licet/loadtest/rig"
 	"licet/loadtest/stage"
 )
 
@@ -97,10 +99,7 @@ func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 				if err := do(ctx, i); err != nil && ctx.Err() == nil {
 					h.fault(err)
 				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(pause):
-				}
+				rig.Rest(ctx, pause)
 			}
 		})
 	}
@@ -212,15 +211,7 @@ func (h *shop) follower(ctx context.Context, _ int) error {
 
 func refusedWith(err error, codes ...int) bool {
 	var refused *client.Error
-	if !errors.As(err, &refused) {
-		return false
-	}
-	for _, code := range codes {
-		if refused.Code == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &refused) && slices.Contains(codes, refused.Code)
 }
 
 // fault records an unexpected answer. An answer of a busy machine is not unexpected.
