@@ -97,16 +97,16 @@ func (s *fixture) recordEachType() {
 		s.t.Fatal(err)
 	}
 	s.tried("editor", `{"validity":"P14D","per":"device"}`)
-	bought := s.trial(keyAll, `"device_id":"workstation"`).must(s.t, 0).text("license_key")
-	order := s.send("POST", "/v1/orders", keyAll,
-		`{"product_id":"editor","amount":4900,"currency":"USD","upgrade_of":"`+bought+`"}`).must(s.t, 0).text("order_no")
-	s.send("PUT", "/v1/orders/"+order+"/sandbox_payment", keyAll, "").must(s.t, 0)
 	// The end of a revoked license is not recorded: nothing else happens in the sweep.
 	s.change(s.trial(keyAll, `"device_id":"laptop"`).must(s.t, 0).text("license_key"), "revoke", "").must(s.t, 0)
 	s.clock.advance(15*24*time.Hour + licensing.TrialMemory)
 	if err := s.node.SweepTrials(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
+	bought := s.trial(keyAll, `"device_id":"workstation"`).must(s.t, 0).text("license_key")
+	order := s.send("POST", "/v1/orders", keyAll,
+		`{"product_id":"editor","amount":4900,"currency":"USD","upgrade_of":"`+bought+`"}`).must(s.t, 0).text("order_no")
+	s.send("PUT", "/v1/orders/"+order+"/sandbox_payment", keyAll, "").must(s.t, 0)
 }
 
 // testMessage returns the test message that an endpoint receives.
