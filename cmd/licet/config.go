@@ -64,7 +64,8 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond,
 		"how long requests may wait under load, 10ms to 1s; the node refuses further requests at once")
 	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute},
-		"`rate` of the errors 40000, 40001 and 40401 for each client address on routes without API key; 0: no limit")
+		"`rate` of requests for trials and of the errors 40000, 40001 and 40401 for each client address on "+
+			"routes without API key; 0: no limit")
 	fs.TextVar(&c.AuthenticationLimit, "rate-limit-authentication", limits.Rate{Count: 300, Per: time.Minute},
 		"`rate` of bad API keys, signatures and payment links for each client address; 0: no limit")
 	fs.TextVar(&c.AccountLimit, "rate-limit-account", limits.Rate{Count: 500, Per: time.Second},
