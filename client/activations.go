@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 )
 
@@ -16,6 +18,15 @@ type Activation struct {
 	Mode       string `json:"mode,omitempty"`
 	// LeaseSeconds is the length of the lease to ask for; 0: that of the product. Only for floating licenses.
 	LeaseSeconds int `json:"lease_seconds,omitempty"`
+	// DeviceComponents has up to eight parts of the device by name, such as disk or board, each as [ComponentHash]
+	// returns it. If enough of them are those of a bound device, the device keeps its slot under the new DeviceID.
+	DeviceComponents map[string]string `json:"device_components,omitempty"`
+}
+
+// ComponentHash returns the hash of a part of a device, such as the serial number of a disk, for DeviceComponents.
+func ComponentHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // Activated is a license after its activation.

@@ -52,6 +52,10 @@ type EventData struct {
 	Device  *Device       `json:"device"`  // the device of the event, if there is one
 	Webhook *Webhook      `json:"webhook"` // the endpoint, of webhook.disabled
 	Account *AccountUsage `json:"account"` // of account.budget_warning
+	// Reason is, of device.removed, why the service has removed the device: inactive; empty: a request has.
+	Reason            string   `json:"reason"`
+	PreviousDeviceID  string   `json:"previous_device_id"` // of device.changed
+	ChangedComponents []string `json:"changed_components"` // of device.changed: the names
 }
 
 // AccountUsage is how much an account stores in one mode, without events, and its budget. A limit or a budget of 0 is

@@ -49,6 +49,7 @@ type Device struct {
 	LastSeenAt time.Time `json:"last_seen_at"`
 	// LeaseExpiresAt is when the lease of the device ends; zero: bound until it is removed.
 	LeaseExpiresAt time.Time `json:"lease_expires_at"`
+	ComponentNames []string  `json:"component_names"` // of the components that activations have named; see [Activation]
 }
 
 // Grant describes licenses to issue without an order.

@@ -19,6 +19,10 @@ type Product struct {
 	DeviceMode              string `json:"device_mode"`        // bound, or leased: floating licenses
 	LeaseSeconds            int    `json:"lease_seconds"`      // 0: no leases
 	MaxLeaseSeconds         int    `json:"max_lease_seconds"`  // 0: no leases
+	// InactiveAfter is how long a device must be unseen before an activation of a full license may take its slot;
+	// empty: no device loses its slot.
+	InactiveAfter string       `json:"inactive_after"`
+	DeviceMatch   *DeviceMatch `json:"device_match"` // nil: devices with a new id are new
 	// Entitlements of new licenses, as they were put: a value may be an object with an end.
 	Entitlements Entitlements    `json:"entitlements"`
 	Trial        TrialTerms      `json:"trial"` // zero: the product can't be tried
@@ -26,6 +30,12 @@ type Product struct {
 	CreatedAt    time.Time       `json:"created_at"`
 	AccountID    string          `json:"account_id"`
 	Mode         string          `json:"mode"`
+}
+
+// DeviceMatch says which unknown devices are bound devices that have changed.
+type DeviceMatch struct {
+	AtLeast         int `json:"at_least"`                    // how many components must be equal
+	ChangesPerMonth int `json:"changes_per_month,omitempty"` // of a license; 0 in ProductTerms: 4
 }
 
 // ProductTerms describes a product completely. A field that is not set has the default of a new product, which the
@@ -41,8 +51,11 @@ type ProductTerms struct {
 	DeviceMode              string `json:"device_mode,omitempty"`        // bound; or leased, for floating licenses
 	LeaseSeconds            int    `json:"lease_seconds,omitempty"`      // needed along with leased
 	MaxLeaseSeconds         int    `json:"max_lease_seconds,omitempty"`  // LeaseSeconds
-	Entitlements            any    `json:"entitlements,omitempty"`       // a JSON object, see the reference
-	Metadata                any    `json:"metadata,omitempty"`
+
+	InactiveAfter string       `json:"inactive_after,omitempty"` // never; else an ISO 8601 duration of at least P1D
+	DeviceMatch   *DeviceMatch `json:"device_match,omitempty"`   // none
+	Entitlements  any          `json:"entitlements,omitempty"`   // a JSON object, see the reference
+	Metadata      any          `json:"metadata,omitempty"`
 
 	Trial *TrialTerms `json:"trial,omitempty"` // none
 }

@@ -11,6 +11,8 @@ const (
 	RolloutMaxDevices       = "max_devices"
 	RolloutSelfService      = "self_service_deactivation"
 	RolloutRemovalsPerMonth = "removals_per_month"
+	RolloutInactiveAfter    = "inactive_after"
+	RolloutDeviceMatch      = "device_match"
 )
 
 // NewRollout describes a rollout.

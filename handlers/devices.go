@@ -15,6 +15,7 @@ type device struct {
 	BoundAt    timestamp `json:"bound_at"`
 	LastSeenAt timestamp `json:"last_seen_at"`
 	LeaseEnd   timestamp `json:"lease_expires_at"`
+	Components []string  `json:"component_names,omitempty"`
 }
 
 func deviceAnswer(d *licensing.Device) device {
@@ -23,6 +24,7 @@ func deviceAnswer(d *licensing.Device) device {
 		BoundAt:    timestamp(d.BoundAt),
 		LastSeenAt: timestamp(d.LastSeenAt),
 		LeaseEnd:   timestamp(d.LeaseEnd),
+		Components: d.Components.Names(),
 	}
 	if d.Named {
 		answer.DeviceName = &d.Name

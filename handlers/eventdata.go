@@ -33,6 +33,10 @@ type eventData struct {
 	License *eventLicense    `json:"license,omitempty"`
 	Device  *device          `json:"device,omitempty"`
 	Webhook *webhookEndpoint `json:"webhook,omitempty"`
+	// Licensing records these as members of an event.
+	Reason            string   `json:"reason,omitempty"`
+	PreviousDeviceID  string   `json:"previous_device_id,omitempty"`
+	ChangedComponents []string `json:"changed_components,omitempty"`
 }
 
 // eventLicense is a license without its devices.

@@ -130,11 +130,11 @@ func (s *memStore) snapshot(want store.Want) store.Snapshot {
 		}
 		record.Devices[id] = entry
 	}
-	if record.License != nil && record.License.Lease.Leased() {
+	if record.License != nil && record.License.NeedsDevices() {
 		for id, d := range stored.devices {
 			record.Devices[id] = &licensing.DeviceEntry{Device: d, Bound: true}
 		}
-		record.Leases.All = true
+		record.Leases = licensing.KnownLeases{All: true, Every: true}
 	}
 	return store.Snapshot{Record: record, Token: stored.revision}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,13 @@ func (s *fixture) recordEachType() {
 	s.clock.advance(time.Hour)
 	if err := s.node.RemoveLapsedLeases(s.t.Context()); err != nil {
 		s.t.Fatal(err)
+	}
+	s.product("desk", `"device_match":{"at_least":1}`).must(s.t, 0)
+	desk := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"desk","quantity":1}`).must(s.t, 0).grantedKey()
+	for _, parts := range []string{`"old","device_components":{"disk":%[2]q,"board":%[2]q}`,
+		`"new","device_components":{"disk":%[2]q}`} {
+		s.send("POST", "/v1/licenses/activate", "", fmt.Sprintf(`{"license_key":%[1]q,"device_id":`+parts+`}`, desk,
+			strings.Repeat("1a", 32))).must(s.t, 0)
 	}
 	s.tried("editor", `{"validity":"P14D","per":"device"}`)
 	// The end of a revoked license is not recorded: nothing else happens in the sweep.

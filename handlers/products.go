@@ -22,12 +22,14 @@ type product struct {
 	SelfService      bool    `json:"self_service_deactivation"`
 	RemovalsPerMonth int     `json:"removals_per_month"`
 	leaseTerms
-	Entitlements json.RawMessage `json:"entitlements"`
-	Trial        json.RawMessage `json:"trial"`
-	Metadata     json.RawMessage `json:"metadata"`
-	CreatedAt    timestamp       `json:"created_at"`
-	AccountID    string          `json:"account_id"`
-	Mode         licensing.Mode  `json:"mode"`
+	InactiveAfter *string         `json:"inactive_after"`
+	DeviceMatch   *deviceMatch    `json:"device_match,omitempty"`
+	Entitlements  json.RawMessage `json:"entitlements"`
+	Trial         json.RawMessage `json:"trial"`
+	Metadata      json.RawMessage `json:"metadata"`
+	CreatedAt     timestamp       `json:"created_at"`
+	AccountID     string          `json:"account_id"`
+	Mode          licensing.Mode  `json:"mode"`
 }
 
 // leaseTerms say how a product or a license treats devices.
@@ -61,6 +63,8 @@ func productAnswer(p *licensing.Product) product {
 		SelfService:      t.SelfService.Allowed,
 		RemovalsPerMonth: t.SelfService.RemovalsPerMonth,
 		leaseTerms:       leaseTermsAnswer(t.Lease),
+		InactiveAfter:    orNull(t.InactiveAfter.String()),
+		DeviceMatch:      deviceMatchAnswer(t.Match),
 		Entitlements:     metadata(string(p.Entitlements)),
 		Trial:            trialAnswer(p),
 		Metadata:         metadata(p.Metadata),
@@ -99,14 +103,17 @@ type productDescription struct {
 	DeviceMode       text    `json:"device_mode"`
 	LeaseSeconds     integer `json:"lease_seconds"`
 	MaxLeaseSeconds  integer `json:"max_lease_seconds"`
+	InactiveAfter    text    `json:"inactive_after"`
+	DeviceMatch      object  `json:"device_match"`
 	Entitlements     object  `json:"entitlements"`
 	Trial            object  `json:"trial"`
 	Metadata         object  `json:"metadata"`
 
-	validity          licensing.Period
-	entitlements      licensing.Entitlements
-	trial             licensing.TrialTerms
-	trialEntitlements licensing.Entitlements
+	validity, inactiveAfter licensing.Period
+	match                   licensing.DeviceMatch
+	entitlements            licensing.Entitlements
+	trial                   licensing.TrialTerms
+	trialEntitlements       licensing.Entitlements
 }
 
 func (in *productDescription) check(c *checks) {
@@ -118,6 +125,7 @@ func (in *productDescription) check(c *checks) {
 	c.oneOf("validity_from", in.ValidityFrom, fromIssue, fromActivation)
 	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
 	in.checkLeases(c)
+	in.checkDeviceTerms(c)
 	in.entitlements = c.entitlements("entitlements", in.Entitlements, false)
 	in.trial, in.trialEntitlements = c.trial("trial", in.Trial)
 	c.metadata("metadata", in.Metadata)
@@ -158,7 +166,7 @@ func (in *productDescription) terms() licensing.Terms {
 	if in.MaxDevices.given {
 		terms.MaxDevices = int(in.MaxDevices.value)
 	}
-	terms.Validity = in.validity
+	terms.Validity, terms.InactiveAfter, terms.Match = in.validity, in.inactiveAfter, in.match
 	terms.FromActivation = in.ValidityFrom.value == fromActivation
 	terms.SelfService = licensing.SelfService{
 		Allowed:          in.SelfService.value,

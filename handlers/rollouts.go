@@ -27,7 +27,8 @@ type rollout struct {
 // rolloutTerms lists the terms that a rollout can apply, by their members of a product: each name stands for one bit of
 // licensing.RolloutTerms.
 func rolloutTerms() []string {
-	return []string{"entitlements", "max_devices", "self_service_deactivation", "removals_per_month"}
+	return []string{"entitlements", "max_devices", "self_service_deactivation", "removals_per_month", "inactive_after",
+		"device_match"}
 }
 
 func rolloutAnswer(p *licensing.Product) rollout {

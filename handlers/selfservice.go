@@ -271,6 +271,9 @@ type activationRequest struct {
 	DeviceName text `json:"device_name"`
 	ProductID  text `json:"product_id"`
 	leaseRequest
+	DeviceComponents object `json:"device_components"`
+
+	components licensing.Components
 }
 
 func (in *activationRequest) check(c *checks) {
@@ -279,6 +282,7 @@ func (in *activationRequest) check(c *checks) {
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.pin("product_id", in.ProductID)
 	in.leaseRequest.check(c)
+	in.components = c.components("device_components", in.DeviceComponents)
 }
 
 // activate binds a device to a license.
@@ -290,6 +294,8 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		Name:      in.DeviceName.value,
 		Named:     in.DeviceName.given,
 		Lease:     in.lease(),
+
+		Components: in.components,
 	}
 	result, err := s.cfg.Node.Activate(ctx, cmd)
 	if err != nil {

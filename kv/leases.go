@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -64,9 +65,10 @@ func (s *Store) readLeased(ctx context.Context, ids []licensing.LicenseID, each 
 	return nil
 }
 
-// allLeases reports whether the record of a license holds all its leases.
-func allLeases(license *layout.License) bool {
-	return license.License.Lease.Leased() && !license.Spilled
+// knownLeases returns what the record of a license holds of the devices that it needs.
+func knownLeases(license *layout.License) licensing.KnownLeases {
+	all := license.License.NeedsDevices() && !license.Spilled
+	return licensing.KnownLeases{All: all, Every: all}
 }
 
 // addInline adds the devices in a license's own record.
@@ -78,8 +80,9 @@ func addInline(devices licensing.Devices, license *layout.License) error {
 	return err
 }
 
-// findLapsed adds the leases that ended by LapsedBy to the snapshot of a license whose devices have keys of their own,
-// at the revision of the snapshot. There is no index of leases by time, so it reads all devices.
+// findLapsed adds the leases that ended by LapsedBy, or the devices that were last seen by then, to the snapshot of a
+// license whose devices have keys of their own, at the revision of the snapshot. There is no index of devices by time,
+// so it reads all devices.
 func (s *Store) findLapsed(ctx context.Context, q *query, snapshot *store.Snapshot, revision int64) error {
 	token, exists := snapshot.Token.(*stored)
 	if q.LapsedBy.IsZero() || !exists || !token.spilled || q.incomplete(*snapshot) {
@@ -88,8 +91,7 @@ func (s *Store) findLapsed(ctx context.Context, q *query, snapshot *store.Snapsh
 	if token.entries == nil {
 		token.entries = make(map[string]knownDevice)
 	}
-	record, found := &snapshot.Record, 0
-	var next time.Time
+	record, found := &snapshot.Record, lapsed{by: q.LapsedBy}
 	prefix := layout.DevicesPrefix(q.Ref.LicenseID())
 	for from, more := prefix, true; more; {
 		page, err := s.etcd.Page(ctx, "find_lapsed", from, clientv3.GetPrefixRangeEnd(prefix), lapsedPage, revision)
@@ -101,21 +103,64 @@ func (s *Store) findLapsed(ctx context.Context, q *query, snapshot *store.Snapsh
 			if err != nil {
 				return layout.Internal(err)
 			}
-			_, known := record.Devices[device.ID]
-			switch end := device.LeaseEnd; {
-			case known, end.IsZero():
-			case !end.After(q.LapsedBy) && found < store.MaxLapsed:
-				found++
-				record.Devices[device.ID] = &licensing.DeviceEntry{Device: device, Bound: true}
-				token.entries[device.ID] = knownDevice{&device, kv.ModRevision}
-			case next.IsZero() || end.Before(next):
-				next = end
+			if _, known := record.Devices[device.ID]; !known {
+				found.add(knownDevice{&device, kv.ModRevision}, record.License.Lease.Leased())
 			}
 		}
 		if more = page.More && len(page.Kvs) > 0; more {
 			from = etcd.After(page.Kvs[len(page.Kvs)-1].Key)
 		}
 	}
-	record.Leases, token.searched = licensing.KnownLeases{All: true, Next: next}, true
+	found.cut()
+	for _, d := range found.devices {
+		record.Devices[d.device.ID] = &licensing.DeviceEntry{Device: *d.device, Bound: true}
+		token.entries[d.device.ID] = d.knownDevice
+	}
+	record.Leases, token.searched = licensing.KnownLeases{All: true, Next: found.next}, true
 	return nil
+}
+
+// lapsed are the devices with the earliest times up to a time, and the earliest time of the others.
+type lapsed struct {
+	by, next time.Time
+	devices  []timedDevice
+}
+
+// timedDevice is a device with the end of its lease, or when it was last seen.
+type timedDevice struct {
+	knownDevice
+	at time.Time
+}
+
+func (f *lapsed) add(d knownDevice, leased bool) {
+	at := d.device.LastSeenAt
+	if leased {
+		at = d.device.LeaseEnd
+	}
+	switch {
+	case at.IsZero():
+	case at.After(f.by):
+		f.leave(at)
+	default:
+		if f.devices = append(f.devices, timedDevice{d, at}); len(f.devices) >= 8*store.MaxLapsed {
+			f.cut()
+		}
+	}
+}
+
+// cut leaves all devices but the first store.MaxLapsed.
+func (f *lapsed) cut() {
+	slices.SortFunc(f.devices, func(a, b timedDevice) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.device.ID, b.device.ID))
+	})
+	if len(f.devices) > store.MaxLapsed {
+		f.leave(f.devices[store.MaxLapsed].at)
+		f.devices = f.devices[:store.MaxLapsed]
+	}
+}
+
+func (f *lapsed) leave(at time.Time) {
+	if f.next.IsZero() || at.Before(f.next) {
+		f.next = at
+	}
 }

@@ -314,7 +314,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		token.inline, token.spilled, token.lastEvent = license.Devices, license.Spilled, license.LastEvent
 		snapshot.Record.License = &license.License
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
-		snapshot.Record.Leases.All = allLeases(license)
+		snapshot.Record.Leases = knownLeases(license)
 		token.entries = knownEntries(want.Devices, entries, snapshot.Record.Devices)
 	}
 	return snapshot, err
@@ -338,7 +338,7 @@ func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyVa
 	switch {
 	case len(license.Devices) == 0:
 		return devices, nil
-	case license.License.Lease.Leased():
+	case license.License.NeedsDevices():
 		return devices, addInline(devices, license)
 	}
 	var buffer [80]byte

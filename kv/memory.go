@@ -148,7 +148,7 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	s.sayWhoListens(&snapshot)
 	if !license.Spilled {
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, nil)
-		snapshot.Record.Leases.All = allLeases(license)
+		snapshot.Record.Leases = knownLeases(license)
 		return snapshot, nil, err == nil && len(want.Devices) <= store.MaxTouchedDevices
 	}
 	snapshot.Record.Devices = make(licensing.Devices, len(want.Devices))

@@ -612,6 +612,19 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"leases of a license without a limit",
 			l.license(s.floating, func(r *layout.License) { r.License.MaxDevices = 0 }),
 			[]string{"license leases " + lic(s.floating)}},
+		{"a device that was seen before any was", l.license(s.inline, func(r *layout.License) {
+			r.License.InactiveAfter, r.License.SeenFrom = licensing.Period{Days: 30}, kvtest.Time.AddDate(99, 0, 0)
+		}), []string{"license seen_from " + lic(s.inline)}},
+		{"leases of devices that become inactive", l.license(s.floating, func(r *layout.License) {
+			r.License.InactiveAfter = licensing.Period{Days: 30}
+		}), []string{"license device_terms " + lic(s.floating)}},
+		{"changes of devices that are never allowed", l.license(s.inline, func(r *layout.License) {
+			r.License.Match.AtLeast = 3
+		}), []string{"license device_terms " + lic(s.inline)}},
+		{"components that no terms compare", l.license(s.inline, func(r *layout.License) {
+			r.Devices[0] = layout.NewInlineDevice(&licensing.Device{ID: "device-0", BoundAt: kvtest.Time,
+				LastSeenAt: kvtest.Time, Components: "\x04disk12345678"}, r.License.CreatedAt)
+		}), []string{"license components " + lic(s.inline)}},
 		{"an end with a value", seed{licenseEnd(s.ending, labEnd): bytesOf("LIC")},
 			[]string{"license_end key x/l/" + odd(strings.TrimPrefix(licenseEnd(s.ending, labEnd), inLab("x/l/")))}},
 		{"an end of a license without one", seed{licenseEnd(s.fresh, labEnd): {}},
@@ -664,7 +677,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{misplaced("rollout %s x/g/" + later.Format(time.RFC3339Nano) + "/acct_lab/t/pro"),
 				"rollout key x/g/" + odd(rolloutKey(labEnd)[len(inLab("x/g/")):])}},
 		{"a rollout of an unknown term", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
-			func(p *layout.Product) { p.Product.Rollout.Applies = 16 })},
+			func(p *layout.Product) { p.Product.Rollout.Applies = 128 })},
 			[]string{"product rollout q/acct_lab/t/pro"}},
 		{"a rollout of terms that are gone", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
 			func(p *layout.Product) { p.Product.Rollout.Terms.Version = 1 })},

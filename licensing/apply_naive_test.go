@@ -2,6 +2,7 @@ package licensing_test
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"licet/licensing"
@@ -23,6 +24,13 @@ type naive struct {
 	month       string // the latest in which one was counted
 	removals    int    // in that month
 	notes       map[string]string
+
+	inactiveAfter int // days; 0: never
+	atLeast       int // equal components of a device that has changed; 0: none
+	perMonthMoved int
+	movedMonth    string // the latest in which a device has changed
+	moved         int    // in that month
+	stamp         time.Time
 }
 
 // answer is the result of a command, as Apply or the naive license returns it.
@@ -37,6 +45,7 @@ type answer struct {
 	Invalid            licensing.Reason
 	Why                string
 	Removals           int
+	Changes            int
 }
 
 func (n *naive) status(now time.Time) licensing.Status {
@@ -104,6 +113,16 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 			n.perMonth = c.Terms.SelfService.RemovalsPerMonth
 			n.removals = min(n.removals, n.perMonth)
 		}
+		if c.Applies&licensing.RolloutInactive != 0 {
+			n.inactiveAfter = c.Terms.InactiveAfter.Days
+		}
+		if c.Applies&licensing.RolloutMatch != 0 {
+			n.atLeast, n.perMonthMoved = c.Terms.Match.AtLeast, c.Terms.Match.ChangesPerMonth
+			if n.atLeast == 0 {
+				n.movedMonth, n.moved = "", 0
+				n.dropComponents()
+			}
+		}
 	case licensing.RevokeLicense:
 		if !n.revoked {
 			n.revoked, n.why = true, c.Reason
@@ -121,6 +140,7 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 	case licensing.RedactLicense:
 		n.why = ""
 		clear(n.notes)
+		n.dropComponents()
 	case licensing.ExpireLicense:
 		n.ended = n.ended || !n.revoked && !n.expires.IsZero() && c.Before.Sub(n.expires) >= 0
 	}
@@ -129,7 +149,7 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 	}
 	a.Status, a.Current, a.Max, a.Over = n.status(now), len(n.devices), n.max, n.allowedOver
 	a.ActivatedAt, a.ExpiresAt = n.activated, n.expires
-	a.Why, a.Removals = n.why, n.removals
+	a.Why, a.Removals, a.Changes = n.why, n.removals, n.moved
 	return a
 }
 
@@ -197,8 +217,23 @@ func (n *naive) activate(c licensing.Activate, now time.Time) (licensing.Reason,
 		return "license_expired", licensing.Device{}
 	}
 	d, bound := n.devices[c.Device]
+	compares := n.atLeast > 0 && n.max >= 1 && n.max <= 16
+	if before := n.before(c); !bound && compares && before != "" && n.mayMove(now) {
+		d = n.devices[before]
+		delete(n.devices, before)
+		d.ID, d.Components = c.Device, c.Components
+		if c.Named {
+			d.Name, d.Named = c.Name, true
+		}
+		if now.After(d.LastSeenAt) {
+			d.LastSeenAt = now
+		}
+		n.devices[c.Device] = d
+		n.moved++
+		return "", d
+	}
 	switch {
-	case !bound && n.max > 0 && len(n.devices) >= n.max:
+	case !bound && n.max > 0 && len(n.devices) >= n.max && !n.makesRoom():
 		return "device_limit_reached", licensing.Device{}
 	case !bound:
 		d = licensing.Device{ID: c.Device, BoundAt: now, LastSeenAt: now}
@@ -213,12 +248,83 @@ func (n *naive) activate(c licensing.Activate, now time.Time) (licensing.Reason,
 	if c.Named && (!bound || late > 0 && late >= c.SeenStep) {
 		d.Name, d.Named = c.Name, true
 	}
-	if late > 0 && late >= c.SeenStep {
+	if compares && c.Components != "" && (!bound || late > 0 && late >= c.SeenStep) {
+		d.Components = c.Components
+	}
+	if late > 0 && late >= c.SeenStep || late >= 59*time.Minute && n.inactiveAfter > 0 && n.max > 0 {
 		d.LastSeenAt = now
 	}
 	n.devices[c.Device] = d
 	return "", d
 }
+
+// before returns the one bound device with enough of the same components; empty if there is none, or more than one.
+func (n *naive) before(c licensing.Activate) (id string) {
+	for other, d := range n.devices {
+		same := 0
+		for name, hash := range parts[d.Components] {
+			if parts[c.Components][name] == hash {
+				same++
+			}
+		}
+		switch {
+		case same < n.atLeast:
+		case id != "":
+			return ""
+		default:
+			id = other
+		}
+	}
+	return id
+}
+
+// mayMove reports whether one more device may change this month.
+func (n *naive) mayMove(now time.Time) bool {
+	if this := now.UTC().Format("2006-01"); this > n.movedMonth && n.perMonthMoved > 0 {
+		n.movedMonth, n.moved = this, 0
+	}
+	return n.moved < n.perMonthMoved
+}
+
+// makesRoom removes the device that was not seen for longest, if that is long enough, and enough for another device.
+func (n *naive) makesRoom() bool {
+	var longest licensing.Device
+	for _, d := range n.devices {
+		if longest.ID == "" || d.LastSeenAt.Before(longest.LastSeenAt) ||
+			d.LastSeenAt.Equal(longest.LastSeenAt) && d.ID < longest.ID {
+			longest = d
+		}
+	}
+	unseen := n.stamp.Sub(longest.LastSeenAt)
+	if n.inactiveAfter == 0 || len(n.devices) > n.max || unseen < time.Duration(n.inactiveAfter)*day+time.Hour {
+		return false
+	}
+	delete(n.devices, longest.ID)
+	return true
+}
+
+func (n *naive) dropComponents() {
+	for id, d := range n.devices {
+		d.Components = ""
+		n.devices[id] = d
+	}
+}
+
+// parts are the components that devices of these tests have.
+var parts = map[licensing.Components]map[string]string{}
+
+func composed(disk, board string) licensing.Components {
+	of := map[string]string{"disk": strings.Repeat(disk, 64), "board": strings.Repeat(board, 64)}
+	c, ok := licensing.NewComponents(of)
+	if !ok {
+		panic("malformed components")
+	}
+	parts[c] = of
+	return c
+}
+
+var compositions = []licensing.Components{"", "", composed("1", "a"), composed("1", "a"), composed("1", "b"),
+	composed("2", "b"), composed("2", "a")}
 
 func (n *naive) renew(c licensing.RenewLicense, now time.Time) licensing.Reason {
 	switch {

@@ -15,8 +15,8 @@ import (
 	"licet/licensing"
 )
 
-// shelf keeps a license as a store does: it loads one device's entry, and
-// takes back only what is marked as changed.
+// shelf keeps a license as a store does: it loads one device's entry, or all of them if commands need them, and takes
+// back only what is marked as changed.
 type shelf struct {
 	license  licensing.License
 	metadata string
@@ -33,6 +33,15 @@ func (s *shelf) load(c licensing.Command) licensing.Record {
 		d, bound := s.devices[device]
 		d.ID = device
 		r.Devices = licensing.Devices{device: {Device: d, Bound: bound}}
+	}
+	if l.NeedsDevices() {
+		r.Leases = licensing.KnownLeases{All: true, Every: true}
+		if r.Devices == nil {
+			r.Devices = make(licensing.Devices)
+		}
+		for id, d := range s.devices {
+			r.Devices[id] = &licensing.DeviceEntry{Device: d, Bound: true}
+		}
 	}
 	return r
 }
@@ -66,6 +75,7 @@ type happening struct {
 	after     time.Duration
 	command   func(now time.Time) licensing.Command
 	listening bool
+	trusted   bool // the node may act by its clock
 }
 
 var deviceIDs = []string{"laptop", "phone", "tablet", "tv"}
@@ -82,8 +92,9 @@ func drawClockStep(t *rapid.T) time.Duration {
 func drawHappening(t *rapid.T) happening {
 	after := drawClockStep(t)
 	listening := rapid.IntRange(0, 3).Draw(t, "listening") > 0
+	trusted := rapid.IntRange(0, 5).Draw(t, "trusted") > 0
 	fixed := func(c licensing.Command) happening {
-		return happening{after, func(time.Time) licensing.Command { return c }, listening}
+		return happening{after, func(time.Time) licensing.Command { return c }, listening, trusted}
 	}
 	target := ours
 	if rapid.IntRange(0, 9).Draw(t, "target") == 9 {
@@ -106,6 +117,8 @@ func drawHappening(t *rapid.T) happening {
 			Device:    rapid.SampledFrom(deviceIDs).Draw(t, "device"),
 			Named:     rapid.Bool().Draw(t, "named"),
 			SeenStep:  rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "step"),
+
+			Components: rapid.SampledFrom(compositions).Draw(t, "components"),
 		}
 		if c.Named {
 			c.Name = rapid.SampledFrom([]string{"", "Box", "Tin"}).Draw(t, "name")
@@ -118,8 +131,9 @@ func drawHappening(t *rapid.T) happening {
 	case "roll":
 		return fixed(licensing.ApplyTerms{
 			Target:  target,
-			Applies: licensing.RolloutTerms(rapid.IntRange(1, 15).Draw(t, "terms")),
+			Applies: licensing.RolloutTerms(rapid.IntRange(1, 63).Draw(t, "terms")),
 			Terms: licensing.Terms{
+				InactiveAfter: drawInactive(t), Match: drawMatch(t),
 				MaxDevices: rapid.IntRange(0, 5).Draw(t, "max"),
 				Version:    licensing.TermsVersion(rapid.IntRange(0, 3).Draw(t, "version")),
 				SelfService: licensing.SelfService{
@@ -156,11 +170,11 @@ func drawHappening(t *rapid.T) happening {
 		end := time.Duration(rapid.IntRange(1, 20).Draw(t, "days")) * day
 		return happening{after, func(now time.Time) licensing.Command {
 			return licensing.RenewLicense{Target: target, ExpiresAt: now.Add(end)}
-		}, listening}
+		}, listening, trusted}
 	case "expire":
 		return happening{after, func(now time.Time) licensing.Command {
 			return licensing.ExpireLicense{Before: now}
-		}, listening}
+		}, listening, trusted}
 	case "redact":
 		return fixed(licensing.RedactLicense{Target: target})
 	case "suspend":
@@ -170,6 +184,14 @@ func drawHappening(t *rapid.T) happening {
 	default:
 		return fixed(licensing.RevokeLicense{Target: target, Reason: drawReason(t)})
 	}
+}
+
+func drawInactive(t *rapid.T) licensing.Period {
+	return licensing.Period{Days: rapid.SampledFrom([]int{0, 1, 1, 7}).Draw(t, "inactive after")}
+}
+
+func drawMatch(t *rapid.T) licensing.DeviceMatch {
+	return rapid.SampledFrom([]licensing.DeviceMatch{{}, {1, 1}, {1, 4}, {2, 2}}).Draw(t, "match")
 }
 
 func drawReason(t *rapid.T) string {
@@ -216,6 +238,7 @@ func answered(result licensing.Result, err error, now time.Time) answer {
 		Status: l.Status(now), Current: l.CurrentDevices, Max: l.MaxDevices, Over: l.AllowedOver,
 		ActivatedAt: l.ActivatedAt, ExpiresAt: l.ExpiresAt, Device: result.Device, Removed: result.Removed,
 		Invalid: result.Invalid, Why: l.StateReason, Removals: l.Removals.Count,
+		Changes: l.Changes.Count,
 	}
 }
 
@@ -232,15 +255,19 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 				Allowed:          rapid.IntRange(0, 3).Draw(t, "self service") > 0,
 				RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
 			},
+			InactiveAfter: drawInactive(t), Match: drawMatch(t),
 		}
 		folded := licensing.NewLicense(terms.Issue(shopKey, shop, app, "ord_1", now), &licensing.Metadata{}, "key_1")
 		folded.Devices, folded.Changed = licensed(nil).Devices, false
+		folded.Leases = licensing.KnownLeases{All: true, Every: true}
 		singly := slices.Clone(folded.Events) // by the commands one by one
 		loaded := folded.Clone()
 		stored := &shelf{license: *folded.License, devices: map[string]licensing.Device{}}
 		model := &naive{
 			max: terms.MaxDevices, devices: map[string]licensing.Device{}, notes: map[string]string{},
 			selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth,
+			inactiveAfter: terms.InactiveAfter.Days, atLeast: terms.Match.AtLeast,
+			perMonthMoved: terms.Match.ChangesPerMonth,
 		}
 		if !terms.FromActivation && terms.Validity.Days > 0 {
 			model.expires = now.Add(time.Duration(terms.Validity.Days) * day)
@@ -254,18 +281,21 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			now = now.Add(h.after)
 			c := h.command(now)
 			want := answer{Reason: "license_not_found"}
+			if model.stamp = folded.License.Stamp; h.trusted && now.After(model.stamp) {
+				model.stamp = now
+			}
 			if means(c) {
 				want = model.do(c, now)
 			}
 
 			before := folded.Clone()
-			folded.Listening = h.listening
+			folded.Listening, folded.ActsByTime = h.listening, h.trusted
 			result, err := licensing.Apply(&folded, c, now)
 			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
 				t.Fatalf("%T at %v, folded (-want +got):\n%s", c, now, diff)
 			}
 			single := stored.load(c)
-			single.Listening = h.listening
+			single.Listening, single.ActsByTime = h.listening, h.trusted
 			result, err = run(t, &single, c, now)
 			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
 				t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
@@ -288,6 +318,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			anyTouch = anyTouch || single.Touched
 
 			checkInvariants(t, before, folded)
+			checkDevicesKept(t, before, folded, c, model.stamp)
 		}
 
 		if diff := cmp.Diff(singly, folded.Events); diff != "" {
@@ -351,14 +382,19 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	undone := !was.EndRecorded.IsZero() && l.EndRecorded.IsZero()
 	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity || undone),
 		licensing.EventLicenseRenewed)
-	add(l.MaxDevices != was.MaxDevices || l.SelfService != was.SelfService || l.Terms != was.Terms ||
+	add(l.MaxDevices != was.MaxDevices || l.InactiveAfter != was.InactiveAfter || l.Match != was.Match ||
+		l.SelfService != was.SelfService || l.Terms != was.Terms ||
 		!redacted && after.Metadata.Object != before.Metadata.Object, licensing.EventLicenseUpdated)
 	add(!undone && !l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
 	add(!l.LimitReportedAt.Equal(was.LimitReportedAt), licensing.EventLicenseLimitReached)
+	changed := l.Changes != was.Changes && l.Match == was.Match
+	add(changed, licensing.EventDeviceChanged)
+	for id, entry := range after.Devices {
+		add(!changed && !entry.Bound && before.Devices[id].Bound, licensing.EventDeviceRemoved)
+	}
 	add(first, licensing.EventLicenseActivated)
 	for id, entry := range after.Devices {
-		add(entry.Bound && !before.Devices[id].Bound, licensing.EventDeviceBound)
-		add(!entry.Bound && before.Devices[id].Bound, licensing.EventDeviceRemoved)
+		add(!changed && entry.Bound && !before.Devices[id].Bound, licensing.EventDeviceBound)
 	}
 	return types
 }
@@ -420,6 +456,41 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 	}
 	if bound > 0 && (l.ActivatedAt.IsZero() || !l.Validity.IsZero()) {
 		t.Fatalf("a device is bound, yet it was never activated: %+v", l)
+	}
+}
+
+// checkDevicesKept checks that no command takes a device slot from a device that was seen within the terms, and that a
+// device that has changed keeps its slot and the time when it was bound.
+func checkDevicesKept(t *rapid.T, before, after licensing.Record, c licensing.Command, stamp time.Time) {
+	l, was := after.License, before.License
+	if l.Stamp.Before(was.Stamp) || l.Stamp.After(stamp) {
+		t.Fatalf("the stamp went from %v to %v", was.Stamp, l.Stamp)
+	}
+	for id, entry := range after.Devices {
+		old := before.Devices[id]
+		if entry.Bound && entry.Device.LastSeenAt.Before(l.SeenFrom) {
+			t.Fatalf("%s was seen at %v, and none before %v", id, entry.Device.LastSeenAt, l.SeenFrom)
+		}
+		if entry.Device.Components != "" && l.Match.AtLeast == 0 {
+			t.Fatalf("%s has components, and the terms compare none", id)
+		}
+		if entry.Bound || !old.Bound || id == c.DeviceID() {
+			continue
+		}
+		now := after.Devices[c.DeviceID()].Device
+		if l.Changes != was.Changes {
+			if same := now.BoundAt.Equal(old.Device.BoundAt); !same || l.CurrentDevices != was.CurrentDevices ||
+				l.Changes.Count > l.Match.ChangesPerMonth {
+				t.Fatalf("%s became %+v, of %d devices %d, as change %+v", id, now, was.CurrentDevices,
+					l.CurrentDevices, l.Changes)
+			}
+			continue
+		}
+		if l.Stamp.Sub(old.Device.LastSeenAt) < time.Duration(l.InactiveAfter.Days)*day+time.Hour ||
+			was.CurrentDevices != was.MaxDevices {
+			t.Fatalf("%s, seen at %v, lost its place at %v; %d of %d devices were bound", id, old.Device.LastSeenAt,
+				l.Stamp, was.CurrentDevices, was.MaxDevices)
+		}
 	}
 }
 

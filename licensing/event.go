@@ -35,6 +35,7 @@ const (
 	EventDeviceBound         EventType = "device.bound"
 	EventDeviceRemoved       EventType = "device.removed"
 	EventDeviceLeaseLapsed   EventType = "device.lease_lapsed"
+	EventDeviceChanged       EventType = "device.changed" // it has a new id
 )
 
 // EventWebhookDisabled reports that the service has disabled a webhook endpoint by itself. It is
@@ -57,7 +58,7 @@ func EventTypes() []EventType {
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
 		EventLicenseUpgraded, EventLicenseDeleted,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
-		EventDeviceLeaseLapsed, EventWebhookDisabled, EventBudgetWarning,
+		EventDeviceLeaseLapsed, EventDeviceChanged, EventWebhookDisabled, EventBudgetWarning,
 		EventUnreadable,
 	}, laterTypes()...)
 }
@@ -65,7 +66,8 @@ func EventTypes() []EventType {
 // OfActivation reports whether events of this type are recorded only while an endpoint wants them.
 func (t EventType) OfActivation() bool {
 	switch t {
-	case EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved, EventDeviceLeaseLapsed:
+	case EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved, EventDeviceLeaseLapsed,
+		EventDeviceChanged:
 		return true
 	}
 	return false
@@ -132,12 +134,15 @@ func plainName(name, also string) bool {
 const limitEventStep = time.Minute
 
 // recordLicense records an event of the record's license, or of the license that the record issues.
-func (r *Record) recordLicense(l *License, event EventType, by Actor, now time.Time, device *Device) {
+func (r *Record) recordLicense(
+	l *License, event EventType, by Actor, now time.Time, device *Device, members ...EventMember,
+) {
 	l.Sequence++
 	current := *l
-	e := Event{Type: event, At: now, Sequence: l.Sequence, Actor: by, License: &current, Device: device}
+	e := Event{Type: event, At: now, Sequence: l.Sequence, Actor: by, License: &current, Device: device,
+		Members: members}
 	if l.IsTrial() {
-		e.Members = []EventMember{trialMember}
+		e.Members = append(e.Members, trialMember)
 	}
 	r.record(e)
 }
@@ -172,10 +177,11 @@ func (r *Record) record(e Event) {
 }
 
 // recordDevice records an event of a device of the record's license, if an endpoint wants it.
-func (r *Record) recordDevice(event EventType, by Actor, now time.Time, device Device) {
+func (r *Record) recordDevice(event EventType, by Actor, now time.Time, device Device, members ...EventMember) {
 	if r.Listening {
-		onHeap := device // a copy, so that device escapes to the heap only here
-		r.recordLicense(r.License, event, by, now, &onHeap)
+		onHeap := device       // a copy, so that device escapes to the heap only here
+		onHeap.Components = "" // events do not carry them
+		r.recordLicense(r.License, event, by, now, &onHeap, members...)
 	}
 }
 

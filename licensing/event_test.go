@@ -259,12 +259,13 @@ func TestLimitEventOncePerMinute(t *testing.T) {
 
 func TestEventTypes(t *testing.T) {
 	types := licensing.EventTypes()
-	if len(types) != 23 || len(types) != len(slices.Compact(slices.Sorted(slices.Values(types)))) {
+	if len(types) != 24 || len(types) != len(slices.Compact(slices.Sorted(slices.Values(types)))) {
 		t.Errorf("the types are %v", types)
 	}
 	for _, e := range types {
 		activation := slices.Contains([]licensing.EventType{"license.activated", "license.limit_reached",
-			"device.bound", "device.removed", "device.lease_lapsed"}, e)
+			"device.bound", "device.removed", "device.lease_lapsed",
+			"device.changed"}, e)
 		if e.OfActivation() != activation {
 			t.Errorf("%s is of activations: %v", e, e.OfActivation())
 		}

@@ -56,13 +56,16 @@ func (t LeaseTerms) CheckDevices(limit int) error {
 	return nil
 }
 
-// KnownLeases says what a record knows of the leases of its license besides those of the devices that the commands
-// touch. The store sets it.
+// KnownLeases says what a record knows of the devices of its license besides those that the commands touch: of a
+// license with leases by the ends of these, and otherwise by when the devices were last seen. The store sets it.
 type KnownLeases struct {
-	// All: Devices has every lease of the license whose guard has passed, except those that end at Next or later.
+	// All: Devices has every lease of the license whose guard has passed, except those that end at Next or later; or
+	// the devices that were not seen for longest, except those that were last seen at Next or later.
 	All bool
-	// Next is the earliest end of the leases that are not in Devices; zero: there are none.
+	// Next is the earliest such time of the devices that are not in Devices; zero: there are none.
 	Next time.Time
+	// Every: Devices has every device of the license, which its own record holds.
+	Every bool
 }
 
 // LeaseTime returns the time that decides about leases: the later of the node's clock and the license's last stamp.
@@ -98,11 +101,11 @@ func (d *Device) Lapsed(at time.Time) bool { return !d.holds(at) }
 // holds reports whether the device is bound to the license and may be used at a time.
 func (e *DeviceEntry) holds(at time.Time) bool { return e != nil && e.Bound && e.Device.holds(at) }
 
-// SearchesLeases reports whether a command needs more leases than the record knows: it may find the license full, and
-// a lease may have lapsed. commands is how many commands come together.
-func (r *Record) SearchesLeases(c Command, commands int, now time.Time) bool {
+// SearchesDevices reports whether a command needs more devices than the record knows: it may find the license full, and
+// a lease may have lapsed or a device be inactive. commands is how many commands come together.
+func (r *Record) SearchesDevices(c Command, commands int, now time.Time) bool {
 	l := r.License
-	if l == nil || r.Leases.All || !guardPassed(l.LeasesUntil, r.stampAt(now)) {
+	if l == nil || r.Leases.All || !guardPassed(l.LeasesUntil, r.stampAt(now)) && !r.searchesInactive(now) {
 		return false
 	}
 	switch c := c.(type) {
@@ -115,8 +118,13 @@ func (r *Record) SearchesLeases(c Command, commands int, now time.Time) bool {
 	return false
 }
 
-// LapsedBy returns the end up to which leases may be removed now.
-func (r *Record) LapsedBy(now time.Time) time.Time { return r.stampAt(now).Add(-LeaseGuard) }
+// LapsedBy returns the end up to which leases may be removed now, or the time since which inactive devices are unseen.
+func (r *Record) LapsedBy(now time.Time) time.Time {
+	if stamp := r.stampAt(now); r.License.losesInactive() {
+		return r.License.unseenSince(stamp)
+	}
+	return r.stampAt(now).Add(-LeaseGuard)
+}
 
 // lapseLeases removes the leases whose guard has passed, as far as the record knows them, and sets LeasesUntil anew.
 // Before LeasesUntil and its guard, no lease has lapsed.
@@ -221,7 +229,7 @@ func (r *Record) leased(d Device, now time.Time) Result {
 	return result
 }
 
-// LapseLeases removes lapsed leases. It needs the license's leases in Record.Devices, see SearchesLeases.
+// LapseLeases removes lapsed leases. It needs the license's leases in Record.Devices, see SearchesDevices.
 type LapseLeases struct{}
 
 // DeviceID is empty: the record says which devices have lapsed.

@@ -215,7 +215,7 @@ func TestLeasesAreKept(t *testing.T) {
 			}).Draw(t, "command")
 			// Whatever the record knows: a store with all devices in the record, and one without.
 			r.Leases.All = false
-			r.Leases.All = rapid.Bool().Draw(t, "known") || r.SearchesLeases(c, 1, now)
+			r.Leases.All = rapid.Bool().Draw(t, "known") || r.SearchesDevices(c, 1, now)
 			before := r.Clone()
 			result, err := run(t, &r, c, now)
 			l, was := r.License, before.License

@@ -49,6 +49,11 @@ type License struct {
 	Removals    Removals     // by end users, if SelfService limits them
 	Reissues    Reissues     // the keys after Key, which the id is made of
 	Terms       TermsVersion // of its product, when the license was issued; 0: none
+	// InactiveAfter is how long a device must be unseen before an activation of the full license may remove it; zero:
+	// no device is removed.
+	InactiveAfter Period
+	Match         DeviceMatch // which unknown devices are bound devices that have changed
+	Changes       Removals    // of devices, if Match allows any
 	// OwnEntitlements is the version of the license's own entitlements, which its Metadata holds; 0: none.
 	OwnEntitlements TermsVersion
 	// EndRecorded is the ExpiresAt that a sweep has recorded as past; zero if the current end is not
@@ -56,10 +61,13 @@ type License struct {
 	// A renewal clears EndRecorded, and the license ends again.
 	EndRecorded time.Time
 
-	// Stamp is the latest time by which leases were given, renewed or removed; it never goes back. See stampAt.
+	// Stamp is the latest time by which leases were given, renewed or removed, or inactive devices looked for; it never
+	// goes back. See stampAt.
 	Stamp time.Time
 	// LeasesUntil is a time before which no lease ends; zero: there are no leases.
 	LeasesUntil time.Time
+	// SeenFrom is a time before which no bound device was last seen; zero: CreatedAt is one.
+	SeenFrom time.Time
 
 	Trial      TrialName // zero: it was never one, or is not remembered any more
 	UpgradedAt time.Time // when an order has made the trial a paid license; zero: it is a trial, or never was one
@@ -101,6 +109,7 @@ type Device struct {
 	BoundAt    time.Time
 	LastSeenAt time.Time // updated at coarse steps, see Activate.SeenStep
 	LeaseEnd   time.Time // zero: bound until it is removed
+	Components Components
 }
 
 // DeviceEntry says whether a device is bound to a license, and holds the device if it is.

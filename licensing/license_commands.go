@@ -60,6 +60,8 @@ type Activate struct {
 	Named     bool // false: no name was given, and a stored name stays
 	SeenStep  time.Duration
 	Lease     time.Duration // the length of the lease that the device asks for; 0: that of the license's terms
+	// Components of the device. They are kept only if the license's terms compare them, see DeviceMatch.
+	Components Components
 }
 
 // DeviceID returns the device to bind.
@@ -73,7 +75,7 @@ func (c Activate) growth(r *Record, now time.Time) Growth {
 		return NoGrowth
 	case l.MaxDevices == 0:
 		return OrdinaryGrowth
-	case !l.full():
+	case !l.full(), c.changes(r, now) != nil, r.losesDevice(now):
 		return BoundedGrowth
 	}
 	return NoGrowth
@@ -106,7 +108,11 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 		c.refresh(r, entry, now)
 		return Result{License: *l, Device: entry.Device}, nil
 	}
-	if l.full() {
+	if from := c.changes(r, now); from != nil {
+		c.change(r, from, entry, now)
+		return Result{License: *l, Device: entry.Device}, nil
+	}
+	if l.full() && !r.removeInactive(now) {
 		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
 		return Result{}, deviceLimitReached(l)
 	}
@@ -118,6 +124,12 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 func (c Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
 	l := r.License
 	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now, LeaseEnd: leaseEnd}
+	if r.matches() {
+		entry.Device.Components = c.Components
+	}
+	if now.Before(l.SeenFrom) {
+		l.SeenFrom = now
+	}
 	entry.Bound, entry.Changed, r.Changed = true, true, true
 	l.CurrentDevices++
 	if l.ActivatedAt.IsZero() {
@@ -141,21 +153,26 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	l, err := c.license(r)
 	d := &r.Devices[c.Device].Device
 	return err == nil && l.judge(c.Key, true, now) == nil && l.unusable(c.ProductID, now) == nil &&
-		c.refreshes(d, now) && c.renames(d)
+		c.refreshes(d, now) && (c.renames(d) || c.recomposes(r, d))
 }
 
-// refresh notes that a bound device was seen, and stores a new name along with that: both at most once in each
-// SeenStep. So an end user who changes the name back and forth writes no more than a device that is only used. A clock
-// that is behind changes nothing. A new LastSeenAt alone does not make the record Changed: it is stored along with
-// other changes, or by a Seen command.
+// refresh notes that a bound device was seen, and stores a new name and new components along with that: all at most
+// once in each SeenStep. So an end user who changes the name back and forth writes no more than a device that is only
+// used. A clock that is behind changes nothing. A new LastSeenAt alone makes the record Changed only if keepsSeen says
+// so: else it is stored along with other changes, or by a Seen command.
 func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
-	d := &entry.Device
-	if !c.refreshes(d, now) {
+	d, kept := &entry.Device, r.License.keepsSeen(&entry.Device, now)
+	refreshes := c.refreshes(d, now)
+	if !refreshes && !kept {
 		return
 	}
-	if c.renames(d) {
+	if refreshes && c.renames(d) {
 		d.Name, d.Named, r.Changed = c.Name, true, true
 	}
+	if refreshes && c.recomposes(r, d) {
+		d.Components, r.Changed = c.Components, true
+	}
+	r.Changed = r.Changed || kept
 	d.LastSeenAt, r.Touched, entry.Changed = now, true, true
 }
 
@@ -166,6 +183,11 @@ func (c Activate) refreshes(d *Device, now time.Time) bool {
 
 // renames reports whether the command has another name for a bound device.
 func (c Activate) renames(d *Device) bool { return c.Named && (!d.Named || d.Name != c.Name) }
+
+// recomposes reports whether the command has other components for a bound device.
+func (c Activate) recomposes(r *Record, d *Device) bool {
+	return c.Components != "" && c.Components != d.Components && r.matches()
+}
 
 // Seen stores when a device was last seen. It never binds a device and changes nothing else.
 type Seen struct {
@@ -224,7 +246,9 @@ func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // unbind removes a bound device, and records the event of that.
-func (r *Record) unbind(entry *DeviceEntry, event EventType, by Actor, now time.Time) Device {
+func (r *Record) unbind(
+	entry *DeviceEntry, event EventType, by Actor, now time.Time, members ...EventMember,
+) Device {
 	l, removed := r.License, entry.Device
 	entry.Device = Device{ID: removed.ID}
 	entry.Bound, entry.Changed, r.Changed = false, true, true
@@ -235,6 +259,6 @@ func (r *Record) unbind(entry *DeviceEntry, event EventType, by Actor, now time.
 	if l.CurrentDevices == 0 {
 		l.LeasesUntil = time.Time{}
 	}
-	r.recordDevice(event, by, now, removed)
+	r.recordDevice(event, by, now, removed, members...)
 	return removed
 }

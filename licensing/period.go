@@ -28,6 +28,11 @@ func (p Period) AddTo(t time.Time) time.Time {
 	return first.AddDate(0, 0, min(day, lastDay)-1+p.Days).Add(p.Clock)
 }
 
+// Before returns the moment p before t in UTC, by the same rules as AddTo.
+func (p Period) Before(t time.Time) time.Time {
+	return Period{Years: -p.Years, Months: -p.Months, Days: -p.Days, Clock: -p.Clock}.AddTo(t)
+}
+
 // Limits of a period: a longer one is a typo.
 const (
 	maxPeriodYears  = 1000

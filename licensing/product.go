@@ -28,6 +28,8 @@ type Terms struct {
 	FromActivation bool
 	SelfService    SelfService
 	Lease          LeaseTerms
+	InactiveAfter  Period      // see License; only without leases
+	Match          DeviceMatch // only without leases
 	// Version names the terms that a license does not hold itself, see [VersionedTerms].
 	Version TermsVersion
 }
@@ -55,6 +57,9 @@ func (t Terms) Issue(key LicenseKey, owner Owner, productID, orderNo string, now
 		Lease:       t.Lease,
 		Terms:       t.Version,
 		CreatedAt:   now,
+
+		InactiveAfter: t.InactiveAfter,
+		Match:         t.Match,
 	}
 	switch {
 	case t.Validity.IsZero():

@@ -35,7 +35,7 @@ func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
 	return Result{Order: *o}, nil
 }
 
-// RedactLicense removes the metadata and the reasons from a license, in any state.
+// RedactLicense removes the metadata and the reasons from a license, and the components of its devices, in any state.
 type RedactLicense struct{ Target }
 
 // DeviceID is empty: no device is touched.
@@ -54,5 +54,6 @@ func (c RedactLicense) apply(r *Record, _ time.Time) (Result, error) {
 	if l.StateReason != "" {
 		l.StateReason, r.Changed = "", true
 	}
+	r.dropComponents()
 	return Result{License: *l}, nil
 }

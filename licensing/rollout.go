@@ -12,10 +12,12 @@ const (
 	RolloutMaxDevices
 	RolloutSelfService
 	RolloutRemovals // by end users in a month
+	RolloutInactive
+	RolloutMatch
 )
 
 // Valid reports whether the set has terms, and no others.
-func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutRemovals<<1 }
+func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutMatch<<1 }
 
 // Rollout applies terms of a product to the product's licenses that were issued before the rollout began. The zero
 // Rollout has never begun.
@@ -235,6 +237,16 @@ func (c ApplyTerms) changed(before *License) License {
 		l.SelfService.RemovalsPerMonth = c.Terms.SelfService.RemovalsPerMonth
 		l.Removals.Count = min(l.Removals.Count, l.SelfService.RemovalsPerMonth) // 0 for any number counts nothing
 	}
+	if c.Applies&RolloutInactive != 0 && !l.Lease.Leased() && c.Terms.InactiveAfter != l.InactiveAfter {
+		if l.InactiveAfter = c.Terms.InactiveAfter; l.InactiveAfter.IsZero() {
+			l.SeenFrom = time.Time{}
+		}
+	}
+	if c.Applies&RolloutMatch != 0 && !l.Lease.Leased() && c.Terms.Match != l.Match {
+		if l.Match = c.Terms.Match; l.Match.AtLeast == 0 {
+			l.Changes = Removals{}
+		}
+	}
 	return l
 }
 
@@ -244,7 +256,9 @@ func (c ApplyTerms) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if next := c.changed(l); next != *l {
-		*l = next
+		if *l = next; l.Match.AtLeast == 0 {
+			r.dropComponents()
+		}
 		r.recordLicense(l, EventLicenseUpdated, c.By, now, nil)
 	}
 	return Result{License: *l}, nil

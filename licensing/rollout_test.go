@@ -13,12 +13,17 @@ import (
 // with one event, and the second time nothing does.
 func TestApplyTerms(t *testing.T) {
 	terms := licensing.Terms{KeyPrefix: "NEW", MaxDevices: 2, Validity: licensing.Period{Days: 1}, Version: 7,
-		SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 4}}
+		SelfService:   licensing.SelfService{Allowed: true, RemovalsPerMonth: 4},
+		InactiveAfter: licensing.Period{Days: 30}, Match: licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}}
 	edits := map[licensing.RolloutTerms]func(*licensing.License){
 		licensing.RolloutEntitlements: func(l *licensing.License) { l.Terms = 7 },
 		licensing.RolloutMaxDevices:   func(l *licensing.License) { l.MaxDevices = 2 },
 		licensing.RolloutSelfService:  func(l *licensing.License) { l.SelfService.Allowed = true },
 		licensing.RolloutRemovals:     func(l *licensing.License) { l.SelfService.RemovalsPerMonth = 4 },
+		licensing.RolloutInactive:     func(l *licensing.License) { l.InactiveAfter = licensing.Period{Days: 30} },
+		licensing.RolloutMatch: func(l *licensing.License) {
+			l.Match = licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}
+		},
 	}
 	for all := licensing.RolloutTerms(1); all.Valid(); all++ {
 		r := licensed(func(l *licensing.License) { l.RevokedAt = noon }, "laptop", "phone")
@@ -40,7 +45,7 @@ func TestApplyTerms(t *testing.T) {
 			t.Errorf("%b again: %+v", all, *r.License)
 		}
 	}
-	for _, bad := range []licensing.RolloutTerms{0, 16, 31} {
+	for _, bad := range []licensing.RolloutTerms{0, 64, 127} {
 		if bad.Valid() {
 			t.Errorf("%b is valid", bad)
 		}

@@ -176,7 +176,7 @@ func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*ca
 func (s *settler) apply(
 	record *licensing.Record, cmd licensing.Command, now time.Time,
 ) (result licensing.Result, err error, panicked bool) {
-	if l := record.License; l != nil && l.Lease.Leased() {
+	if l := record.License; l != nil && l.ActsByTime() {
 		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
 	}
 	returned := s.guard.Catch(

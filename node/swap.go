@@ -46,6 +46,9 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 				most = store.MaxWithLapsed
 			}
 			part, rest := splitAfter(calls, most)
+			if !lapsedBy.IsZero() && len(part) > store.MaxLapsed { // each may need one of the devices that are found
+				part, rest = calls[:store.MaxLapsed:store.MaxLapsed], calls[store.MaxLapsed:]
+			}
 			later = slices.Concat(rest, later)
 			reading := ctx
 			if !lapsedBy.IsZero() {
@@ -116,16 +119,16 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 	}
 }
 
-// maySearch answers the calls that need lapsed leases that a snapshot does not have, if the license or its owner has
-// read or written too much. It returns the other calls, and up to which end they need lapsed leases; zero: they need
-// none.
+// maySearch answers the calls that need lapsed leases or inactive devices that a snapshot does not have, if the license
+// or its owner has read or written too much. It returns the other calls, and up to which time they need such devices;
+// zero: they need none.
 func (s *settler) maySearch(record *licensing.Record, calls []*call) (rest []*call, lapsedBy time.Time) {
 	if !s.needsSearch(record, calls) {
 		return calls, time.Time{}
 	}
 	now := s.Now()
 	for _, c := range calls {
-		if record.SearchesLeases(c.cmd, len(calls), now) {
+		if record.SearchesDevices(c.cmd, len(calls), now) {
 			if err := s.limits.refuseSearch(record.License, c); err != nil {
 				c.answer(licensing.Result{}, err)
 				continue
@@ -137,15 +140,15 @@ func (s *settler) maySearch(record *licensing.Record, calls []*call) (rest []*ca
 	return rest, lapsedBy
 }
 
-// needsSearch reports whether a call needs lapsed leases that a snapshot does not have.
+// needsSearch reports whether a call needs lapsed leases or inactive devices that a snapshot does not have.
 func (s *settler) needsSearch(record *licensing.Record, calls []*call) bool {
-	if record.License == nil || !record.License.Lease.Leased() {
+	if record.License == nil || !record.License.ActsByTime() {
 		return false
 	}
 	now := s.Now()
 	record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
 	return slices.ContainsFunc(calls, func(c *call) bool {
-		return record.SearchesLeases(c.cmd, len(calls), now)
+		return record.SearchesDevices(c.cmd, len(calls), now)
 	})
 }
 

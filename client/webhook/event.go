@@ -50,6 +50,7 @@ const (
 	DeviceBound         = "device.bound"
 	DeviceRemoved       = "device.removed"
 	DeviceLeaseLapsed   = "device.lease_lapsed"
+	DeviceChanged       = "device.changed"
 )
 
 // Unreadable is the type of a placeholder for an event that the service can't read at present; see

@@ -161,7 +161,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"POST /v1/licenses/activate": {
 			good: open, required: needed,
 			bad: []badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"),
-				pins("account_id"), pins("mode"), leases("lease_seconds")},
+				pins("account_id"), pins("mode"), leases("lease_seconds"),
+				badBody("device_components", object(9), `{"":"`+strings.Repeat("ab", 32)+`"}`, `{"disk":1}`,
+					`{"disk":null}`, `{"disk":"ab"}`, `{"Disk":"`+strings.Repeat("ab", 32)+`"}`)},
 		},
 		"POST /v1/licenses/validate": {
 			good: open, required: needed,
@@ -243,6 +245,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				badBody("trial", `{"validity":"P1D"}`, `{"per":"device"}`, `{"validity":"","per":"device"}`,
 					`{"validity":"P1D","per":"Device"}`, `{"validity":"P1D","per":"device","max_devices":0}`,
 					`{"validity":"P1D","per":"device","max_devices":17}`, `{"validity":"P1D","per":"email","days":1}`),
+				badBody("inactive_after", `""`, `"30"`, `"PT1H"`, `"P0D"`),
+				badBody("device_match", `{}`, `{"at_least":0}`, `{"at_least":9}`, `{"at_least":1.5}`,
+					`{"at_least":1,"changes_per_month":-1}`, `{"at_least":1,"more":1}`),
 				badBody("self_service_deactivation"), // a boolean has no bad value that is one
 			},
 		},

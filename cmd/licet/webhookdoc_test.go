@@ -78,6 +78,20 @@ func TestDocumentedEntitlementsRun(t *testing.T) {
 	}
 }
 
+// TestDocumentedDeviceChangesRun runs all commands of docs/guides/changing-devices.md.
+func TestDocumentedDeviceChangesRun(t *testing.T) {
+	t.Parallel()
+	p, out, blocks := runDocumented(t, docPage(t, "guides/changing-devices.md"))
+	if blocks < 5 || !strings.Contains(out, "no free slot") {
+		t.Errorf("%d blocks, and it printed\n%s", blocks, out)
+	}
+	licenses := p.want(t, 200, "GET", "/v1/licenses?product_id=desk", "").Data.list("licenses")
+	if got := fmt.Sprint(licenses[0]["devices"]); len(licenses) != 1 || !strings.Contains(got, "install-2") ||
+		strings.Contains(got, "install-1") || !strings.Contains(got, "[board disk net]") {
+		t.Errorf("the devices are %s; it printed\n%s", got, out)
+	}
+}
+
 // TestDocumentedLeasesRun runs all commands of docs/guides/floating.md.
 func TestDocumentedLeasesRun(t *testing.T) {
 	t.Parallel()

@@ -64,6 +64,22 @@ func members() map[string]string {
 		"keys":                "the API keys",
 		"last_seen_at":        "when the device was last seen, to about a minute",
 		"device_mode":         "`bound`: devices are bound until they are removed; `leased`: see [Leases](#leases)",
+		"component_names": "the names of the components that activations of the device have named; " +
+			"left out: none. See " +
+			"[Devices that change](#devices-that-change)",
+		"device_components": "up to eight components of the device: names of `[a-z0-9._-]{1,32}`, each with " +
+			"the SHA-256 of a text as 64 hex digits. Without effect unless the product has `device_match`. See " +
+			"[Devices that change](#devices-that-change)",
+		"device_match": "which unknown devices are bound devices that have changed; left out: none. See " +
+			"[Devices that change](#devices-that-change)",
+		"at_least":          "how many components must be equal",
+		"changes_per_month": "how many devices of a license may change in a calendar month of UTC",
+		"inactive_after": "how long a device must be unseen before an activation of a full license may take " +
+			"its slot; " +
+			"null: no device loses its slot. See [Inactive devices](#inactive-devices)",
+		"EventData.reason":   "why the service has removed the device: `inactive`. Left out: a request has removed it",
+		"previous_device_id": "the id of the device before",
+		"changed_components": "the names of the components that differ from those before",
 		"lease_expires_at": "when the device loses its slot unless it renews its lease; null: it has no lease. See " +
 			"[Leases](#leases)",
 		"lease_remaining_seconds": "how long the device still has its lease, counted from when it sent the request; " +
@@ -202,6 +218,13 @@ func members() map[string]string {
 		"License.lease_seconds":            "the length of a lease; null without leases",
 		"ProductDescription.device_mode":   "`leased`: floating licenses, see [Leases](#leases). Left out: `bound`",
 		"ProductDescription.lease_seconds": "the length of a lease; required along with `leased`",
+		"ProductDescription.inactive_after": "an ISO 8601 duration of at least `P1D`; needs `max_devices` of 1 to " +
+			"10,000, " +
+			"and no leases. See [Inactive devices](#inactive-devices). Left out: no device loses its slot",
+		"ProductDescription.device_match": "an object with `at_least`, 1 to 8, and `changes_per_month`, 1 to 1000, " +
+			"left out: 4; needs `max_devices` of 1 to 16, and no leases. " +
+			"See [Devices that change](#devices-that-change). " +
+			"Left out: no device changes",
 		"ProductDescription.max_lease_seconds": "the longest lease that a device may ask for. Left out: " +
 			"`lease_seconds`",
 		"ProductDescription.max_devices": "of new licenses; 0: unlimited; 1 to 10,000 along with `leased`. Left out: 3",

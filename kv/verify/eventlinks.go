@@ -67,7 +67,7 @@ func tellsItsKind(e *licensing.Event) bool {
 	case licensing.EventLicenseActivated:
 		fits, ofDevice = l != nil && is(l.ActivatedAt), true
 	case licensing.EventLicenseLimitReached, licensing.EventDeviceBound, licensing.EventDeviceRemoved,
-		licensing.EventDeviceLeaseLapsed:
+		licensing.EventDeviceLeaseLapsed, licensing.EventDeviceChanged:
 		fits, ofDevice = l != nil, true
 	case licensing.EventBudgetWarning:
 		fits = l == nil && o == nil && e.Webhook == nil && len(e.Members) > 0

@@ -7,13 +7,21 @@ import (
 	"licet/licensing"
 )
 
-// leases are those of the devices of a license.
+// leases are those of the devices of a license, and what else the license says of its devices.
 type leases struct {
-	count int
-	first time.Time // the earliest end
+	count    int
+	first    time.Time         // the earliest end
+	unseen   *licensing.Device // for longest
+	composed int               // devices with components
 }
 
 func (s *leases) add(d *licensing.Device) {
+	if s.unseen == nil || d.LastSeenAt.Before(s.unseen.LastSeenAt) {
+		s.unseen = d
+	}
+	if d.Components != "" {
+		s.composed++
+	}
 	if d.LeaseEnd.IsZero() {
 		return
 	}
@@ -22,8 +30,8 @@ func (s *leases) add(d *licensing.Device) {
 	}
 }
 
-// checkLeases compares what a license says of its leases with those of its devices. all has the leases of devices with
-// keys of their own.
+// checkLeases compares what a license says of the leases, the times and the components of its devices with the devices.
+// all has those of devices with keys of their own.
 func (v *recordChecks) checkLeases(stored *layout.License, all leases, bad func(rule, format string, args ...any)) {
 	l := &stored.License
 	devices, err := layout.DecodeInline(stored.Devices, l.CreatedAt)
@@ -32,6 +40,18 @@ func (v *recordChecks) checkLeases(stored *layout.License, all leases, bad func(
 	}
 	for i := range devices {
 		all.add(&devices[i])
+	}
+	if all.unseen != nil && all.unseen.LastSeenAt.Before(l.SeenFrom) {
+		bad("seen_from", "a device was last seen at %v, and none before %v", all.unseen.LastSeenAt, l.SeenFrom)
+	}
+	switch m := l.Match; {
+	case l.Lease.Leased() && (!l.InactiveAfter.IsZero() || m.AtLeast > 0):
+		bad("device_terms", "its devices have leases, and become inactive or change too")
+	case m.AtLeast > licensing.MaxComponents, (m.AtLeast > 0) != (m.ChangesPerMonth > 0):
+		bad("device_terms", "%d equal components make a device, %d times a month", m.AtLeast, m.ChangesPerMonth)
+	case m.AtLeast == 0 && (all.composed > 0 || l.Changes.Count > 0):
+		bad("components", "%d of its devices have components and %d have changed, and its terms compare none",
+			all.composed, l.Changes.Count)
 	}
 	switch {
 	case !l.Lease.Leased():

@@ -31,6 +31,7 @@ type command struct {
 	ProductID string
 	SeenStep  time.Duration
 	Lease     time.Duration
+	Parts     []byte // the components of the device
 	Caller    owner
 	Pin       owner
 	By        string
@@ -71,7 +72,7 @@ func (c codec) request(hop node.Hop) ([]byte, error) {
 			r.Commands[i] = command{
 				Kind: activate, Prefix: cmd.Key.Prefix(), Presented: []byte(cmd.Key.By()),
 				Device: cmd.Device, Name: cmd.Name, Named: cmd.Named,
-				ProductID: cmd.ProductID, SeenStep: cmd.SeenStep, Lease: cmd.Lease,
+				ProductID: cmd.ProductID, SeenStep: cmd.SeenStep, Lease: cmd.Lease, Parts: []byte(cmd.Components),
 				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		case licensing.RemoveDevice:
@@ -109,12 +110,15 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 		case activate:
 			hop.Commands[i] = licensing.Activate{
 				Target: target, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
-				SeenStep: cmd.SeenStep, Lease: cmd.Lease,
+				SeenStep: cmd.SeenStep, Lease: cmd.Lease, Components: licensing.Components(cmd.Parts),
 			}
 		case removeDevice:
 			hop.Commands[i] = licensing.RemoveDevice{Target: target, Device: cmd.Device}
 		default:
 			return node.Hop{}, fmt.Errorf("%w: a command of kind %d", errMalformed, cmd.Kind)
+		}
+		if !licensing.Components(cmd.Parts).Valid() {
+			return node.Hop{}, fmt.Errorf("%w: a command with malformed components of a device", errMalformed)
 		}
 		if cmd.Device == "" {
 			return node.Hop{}, fmt.Errorf("%w: a command without a device", errMalformed)

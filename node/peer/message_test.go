@@ -37,6 +37,9 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 	case *licensing.LicenseKey:
 		*at = licensing.LicenseID{byte(*number)}.Key("LIC")
 		return
+	case *licensing.Components:
+		*at = "\x04disk\x01\x02\x03\x04\x05\x06\x07\x08"
+		return
 	case *netip.Addr:
 		return // an end user's network, which only the node counts that the end user has called
 	}
@@ -128,6 +131,9 @@ func TestReply(t *testing.T) {
 	result.RefundDue, result.Created, result.Invalid = false, false, "" // messages do not carry these
 	result.License.Sequence, result.License.LimitReportedAt = 0, time.Time{}
 	result.License.Stamp, result.License.LeasesUntil = time.Time{}, time.Time{}
+	result.License.SeenFrom, result.License.InactiveAfter = time.Time{}, licensing.Period{}
+	result.License.Match, result.License.Changes = licensing.DeviceMatch{}, licensing.Removals{}
+	result.Device.Components = ""
 	other := result
 	other.License.MaxDevices = 0
 	fewer := result
@@ -174,7 +180,8 @@ func TestReplyHasEachLicenseOnce(t *testing.T) {
 	for i := range 50 {
 		l := filled[licensing.License](t)
 		l.CurrentDevices, l.Sequence, l.LimitReportedAt = i, uint64(i), time.UnixMilli(int64(i))
-		l.Stamp, l.LeasesUntil = l.LimitReportedAt, l.LimitReportedAt
+		l.Stamp, l.LeasesUntil, l.SeenFrom = l.LimitReportedAt, l.LimitReportedAt, l.LimitReportedAt
+		l.Changes.Count = i
 		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{License: l}})
 	}
 	body, err := c.reply(a)

@@ -34,7 +34,8 @@ type answer struct {
 }
 
 // license is a license without its id, which the hop has, without its number of devices, which the
-// answer has, and without what callers don't need: the counters of its events, and the times of its leases.
+// answer has, and without what callers don't need: the counters of its events, the times of its leases, and the
+// terms that say which devices lose their device slots.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
 	KeyPrefix                         string
@@ -122,7 +123,8 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		}
 		now := from.Result.License
 		now.CurrentDevices, now.Sequence, now.LimitReportedAt = 0, 0, time.Time{}
-		now.Stamp, now.LeasesUntil = time.Time{}, time.Time{}
+		now.Stamp, now.LeasesUntil, now.SeenFrom = time.Time{}, time.Time{}, time.Time{}
+		now.InactiveAfter, now.Match, now.Changes = licensing.Period{}, licensing.DeviceMatch{}, licensing.Removals{}
 		if len(r.Licenses) == 0 || now != last {
 			r.Licenses = append(r.Licenses, fromLicense(&now))
 			last = now

@@ -60,6 +60,23 @@ func leasedLicense() *License {
 	return &License{License: l, Devices: inlined(devices...)}
 }
 
+// matchedLicense loses inactive devices, and compares the components of devices.
+func matchedLicense() *License {
+	l := kvtest.License()
+	l.InactiveAfter, l.Match = licensing.Period{Days: 30}, licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}
+	l.Stamp, l.SeenFrom = kvtest.Time.Add(time.Hour), kvtest.Time.Add(-time.Minute)
+	l.Changes = licensing.Removals{Month: 12 * 2026, Count: 2}
+	devices := kvtest.Devices()[:2]
+	devices[1].Components = matchedComponents()
+	return &License{License: l, Devices: inlined(devices...)}
+}
+
+func matchedComponents() licensing.Components {
+	components, _ := licensing.NewComponents(map[string]string{
+		"disk": strings.Repeat("0f", 32), "board": strings.Repeat("a1", 32)})
+	return components
+}
+
 func goldenOrder() *licensing.Order {
 	return &licensing.Order{
 		OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
@@ -180,6 +197,7 @@ func TestGoldenValues(t *testing.T) {
 	withEvents.LastEvent, withEvents.License.Sequence = Location{0x0102030405, 0x86070809}, 300
 	show("license of which events tell", withEvents.Encode())
 	show("license with leases", leasedLicense().Encode())
+	show("license that loses inactive devices and compares components", matchedLicense().Encode())
 	show("events of a license", EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
 	newer := kvtest.Events()[2:]
 	newer[0].Type, newer[0].Actor = "license.paused", "robot"
@@ -339,6 +357,28 @@ func TestRoundTrip(t *testing.T) {
 	leased.License.Lease.Longest = leased.License.Lease.Length
 	if got, err = DecodeLicense(kvtest.Key.ID(), leased.Encode()); err != nil || got.License != leased.License {
 		t.Errorf("the longest lease is as others: %+v, %v", got, err)
+	}
+
+	matched := matchedLicense()
+	if got, err = DecodeLicense(kvtest.Key.ID(), matched.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, got, matched)
+	device, err := got.Devices[1].Decode(got.License.CreatedAt)
+	if err != nil || device.Components != matchedComponents() {
+		t.Errorf("the components are %q, %v", device.Components, err)
+	}
+	alone, err := got.Devices[1].Alone(got.License.CreatedAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	device.Components = ""
+	if own, err := DecodeDeviceValue(alone); err != nil || own != device {
+		t.Errorf("with a key of its own, the device is %+v, %v", own, err)
+	}
+	device.Components = "\x04disk"
+	if _, err := NewInlineDevice(&device, got.License.CreatedAt).Decode(got.License.CreatedAt); err == nil {
+		t.Error("malformed components are read")
 	}
 
 	order := goldenOrder()

@@ -23,14 +23,16 @@ func (d InlineDevice) Decode(created time.Time) (licensing.Device, error) {
 	return decodeDevice(d, created)
 }
 
-// Alone returns the value for a key of the device's own. All fields but the times stay as they are, including fields
-// that only a newer format knows.
+// Alone returns the value for a key of the device's own, without components: licenses with so many devices compare
+// none. All fields but the times stay as they are, including fields that only a newer format knows.
 func (d InlineDevice) Alone(created time.Time) ([]byte, error) {
 	b := append(make([]byte, 0, 1+len(d)+binary.MaxVarintLen64), formatVersion)
 	err := decodeMessage(d, func(f Field) error {
-		if f.Num == deviceBoundAt {
+		switch f.Num {
+		case deviceBoundAt:
 			b = appendTimeAfter(b, deviceBoundAt, f.timeAfter(created), time.Time{})
-		} else {
+		case deviceComponents:
+		default:
 			b = append(b, f.raw...)
 		}
 		return nil

@@ -46,6 +46,12 @@ const (
 	licenseLeasesUntil    protowire.Number = 35
 	licenseTrial          protowire.Number = 36
 	licenseUpgradedAt     protowire.Number = 37
+	licenseInactiveAfter  protowire.Number = 40
+	licenseSeenFrom       protowire.Number = 41
+	licenseInactiveStamp  protowire.Number = 42 // instead of 34, without leases
+	licenseMatch          protowire.Number = 43
+	licenseChangesMonth   protowire.Number = 44
+	licenseChanges        protowire.Number = 45
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -57,6 +63,8 @@ const (
 	deviceSeenFor  protowire.Number = 5 // milliseconds from bound_at to last_seen_at
 	deviceHasEmpty protowire.Number = 6 // a name was given, and it is empty
 	deviceLeaseFor protowire.Number = 7 // milliseconds from bound_at to the end of its lease
+	// deviceComponents is in a license's record only: see licensing.Components.
+	deviceComponents protowire.Number = 8
 )
 
 // License is a license as one key holds it.
@@ -112,11 +120,18 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendUint(b, licenseEntitlements, uint64(l.OwnEntitlements))
 	if l.Lease.Leased() {
 		b = appendLease(b, l)
+	} else {
+		b = appendTimeAfter(b, licenseInactiveStamp, l.Stamp, l.CreatedAt)
 	}
 	if !l.Trial.IsZero() {
 		b = appendBytes(b, licenseTrial, l.Trial[:])
 		b = appendTimeAfter(b, licenseUpgradedAt, l.UpgradedAt, l.CreatedAt)
 	}
+	b = appendPeriod(b, licenseInactiveAfter, l.InactiveAfter)
+	b = appendTimeAfter(b, licenseSeenFrom, l.SeenFrom, l.CreatedAt)
+	b = appendMatch(b, licenseMatch, l.Match)
+	b = appendUint(b, licenseChangesMonth, uint64(l.Changes.Month))
+	b = appendUint(b, licenseChanges, uint64(l.Changes.Count))
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -128,7 +143,8 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l := &s.License
 	var prefix string
 	limited := false
-	var activated, expires, suspended, revoked, recorded, limitReported, stamp, leasesUntil, upgraded Field
+	var activated, expires, suspended, revoked, recorded, limitReported, upgraded Field
+	var stamp, leasesUntil, seenFrom, inactiveStamp Field
 	err := DecodeValue(value, func(f Field) (err error) {
 		switch f.Num {
 		case licensePrefix:
@@ -173,6 +189,18 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			err = f.fill(l.Trial[:])
 		case licenseUpgradedAt:
 			upgraded = f
+		case licenseInactiveAfter:
+			l.InactiveAfter, err = f.period()
+		case licenseSeenFrom:
+			seenFrom = f
+		case licenseInactiveStamp:
+			inactiveStamp = f
+		case licenseMatch:
+			l.Match = f.match()
+		case licenseChangesMonth:
+			l.Changes.Month = f.int()
+		case licenseChanges:
+			l.Changes.Count = f.int()
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:
@@ -222,7 +250,10 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	if l.Lease.Leased() {
 		l.Lease.Longest = cmp.Or(l.Lease.Longest, l.Lease.Length)
 		l.Stamp, l.LeasesUntil = stamp.timeAfter(l.CreatedAt), leasesUntil.timeAfter(l.CreatedAt)
+	} else {
+		l.Stamp = inactiveStamp.timeAfter(l.CreatedAt)
 	}
+	l.SeenFrom = seenFrom.timeAfter(l.CreatedAt)
 	return s, nil
 }
 
@@ -245,17 +276,17 @@ func EncodeDevice(d *licensing.Device) []byte {
 // zero time, so that the value can be read without the license.
 func appendDevice(b []byte, d *licensing.Device, created time.Time) []byte {
 	if b == nil {
-		b = make([]byte, 0, 32+len(d.ID)+len(d.Name))
+		b = make([]byte, 0, 32+len(d.ID)+len(d.Name)+len(d.Components))
 	}
 	b = appendDeviceID(b, d.ID)
 	b = appendString(b, deviceName, d.Name)
 	b = appendBool(b, deviceHasEmpty, d.Named && d.Name == "")
 	b = appendTimeAfter(b, deviceBoundAt, d.BoundAt, created)
 	b = appendUint(b, deviceSeenFor, uint64(d.LastSeenAt.UnixMilli()-d.BoundAt.UnixMilli()))
-	if d.LeaseEnd.IsZero() {
-		return b
+	if !d.LeaseEnd.IsZero() {
+		b = appendUint(b, deviceLeaseFor, uint64(d.LeaseEnd.UnixMilli()-d.BoundAt.UnixMilli()))
 	}
-	return appendUint(b, deviceLeaseFor, uint64(d.LeaseEnd.UnixMilli()-d.BoundAt.UnixMilli()))
+	return appendString(b, deviceComponents, string(d.Components))
 }
 
 func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
@@ -277,10 +308,12 @@ func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
 			seenFor = int64(f.varint)
 		case deviceLeaseFor:
 			leaseFor = int64(f.varint)
+		case deviceComponents:
+			d.Components = licensing.Components(f.string())
 		}
 		return nil
 	})
-	if err == nil && d.ID == "" {
+	if err == nil && (d.ID == "" || !d.Components.Valid()) {
 		err = ErrMalformed
 	}
 	d.LastSeenAt = time.UnixMilli(d.BoundAt.UnixMilli() + seenFor).UTC()

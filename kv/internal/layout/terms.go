@@ -54,6 +54,15 @@ func (f Field) selfService() (licensing.SelfService, error) {
 	return licensing.SelfService{Allowed: f.varint&1 != 0, RemovalsPerMonth: int(f.varint >> 1)}, nil
 }
 
+// appendMatch writes both members in one number. The zero DeviceMatch takes no byte.
+func appendMatch(b []byte, num protowire.Number, m licensing.DeviceMatch) []byte {
+	return appendUint(b, num, uint64(m.ChangesPerMonth)<<4|uint64(m.AtLeast))
+}
+
+func (f Field) match() licensing.DeviceMatch {
+	return licensing.DeviceMatch{AtLeast: int(f.varint & 15), ChangesPerMonth: int(f.varint >> 4)}
+}
+
 // termsMaxDevices is the number of the limit of devices in terms.
 const termsMaxDevices protowire.Number = 2
 
@@ -68,6 +77,8 @@ func termsTable(t *licensing.Terms) fieldTable {
 		numberField(6, &t.Version),
 		{7, secondsVar{&t.Lease.Length}},
 		{8, secondsVar{&t.Lease.Longest}},
+		{14, periodVar{&t.InactiveAfter}},
+		{15, matchVar{&t.Match}},
 	}
 }
 
@@ -114,6 +125,11 @@ func (v selfServiceVar) write(b []byte, num protowire.Number) []byte {
 	return appendSelfService(b, num, *v.at)
 }
 func (v selfServiceVar) read(f Field) (err error) { *v.at, err = f.selfService(); return err }
+
+type matchVar struct{ at *licensing.DeviceMatch }
+
+func (v matchVar) write(b []byte, num protowire.Number) []byte { return appendMatch(b, num, *v.at) }
+func (v matchVar) read(f Field) error                          { *v.at = f.match(); return nil }
 
 // termsVar refuses terms without a limit of devices: a missing limit must not be read as no limit.
 type termsVar struct{ at *licensing.Terms }

@@ -38,6 +38,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"what is due is found by time", testDue},
 		{"devices inline and spilled", testDevices},
 		{"leases are found once they have lapsed", testLeases},
+		{"devices are found that were not seen for longest", testInactive},
+		{"a device keeps its slot under a new id", testChangedDevice},
 		{"a change of nothing is a swap all the same", testUnchanged},
 		{"what has changed is not confirmed", testConfirm},
 		{"a page covers every device once", testPages},

@@ -27,17 +27,23 @@ func leaseFlag(cmd *cobra.Command, seconds *int) {
 
 func (s licenseGroup) licensesActivate() *cobra.Command {
 	var in client.Activation
+	var parts map[string]string
 	return s.command(spec{
 		use: "activate LICENSE_KEY DEVICE_ID", short: "Bind a device to a license",
 		example: `  licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1 --device-name "My laptop"`,
 		route:   "POST /v1/licenses/activate",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&in.DeviceName, "device-name", "", "`name` of the device, for people")
+			cmd.Flags().StringToStringVar(&parts, "component", nil,
+				"`NAME=TEXT` of a part of the device, such as disk=SERIAL; sent as a SHA-256 (repeat for each)")
 			leaseFlag(cmd, &in.LeaseSeconds)
 			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
 		},
 		run: func(c *session, args []string) error {
-			in.LicenseKey, in.DeviceID = args[0], args[1]
+			in.LicenseKey, in.DeviceID, in.DeviceComponents = args[0], args[1], make(map[string]string)
+			for name, text := range parts {
+				in.DeviceComponents[name] = client.ComponentHash(text)
+			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Activate(c.ctx, in, as...))
 			})

@@ -70,6 +70,7 @@ func (s productGroup) productsPut() *cobra.Command {
 	var devices int
 	var extra, entitled string
 	var trial trialFlags
+	var match client.DeviceMatch
 	return s.command(spec{
 		use: "put PRODUCT_ID", short: "Create a product or replace its terms",
 		long: `Create a product or replace its terms. A flag that you leave out sets its default, not the
@@ -79,7 +80,8 @@ terms to them.`,
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'
   licet products put studio --entitlements '{"export":true,"projects":10}'
   licet products put render --max-devices 50 --device-mode leased --lease-seconds 600
-  licet products put editor --validity P1Y --trial-validity P14D`,
+  licet products put editor --validity P1Y --trial-validity P14D
+  licet products put desk --inactive-after P90D --match-at-least 3`,
 		route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
@@ -103,11 +105,20 @@ terms to them.`,
 			fs.IntVar(&terms.MaxLeaseSeconds, "max-lease-seconds", 0,
 				"`length` of the longest lease that a device may ask for, in seconds (default: lease-seconds)")
 			trial.add(cmd)
+			fs.StringVar(&terms.InactiveAfter, "inactive-after", "", "`duration` without use after which a device "+
+				"loses its slot to another, such as P90D (default: never)")
+			fs.IntVar(&match.AtLeast, "match-at-least", 0, "`number` of equal components by which a device is "+
+				"recognized under a new id (default: none is)")
+			fs.IntVar(&match.ChangesPerMonth, "changes-per-month", 0,
+				"maximum `number` of devices of a license that get a new id per month (default: 4)")
 			Complete(cmd, "validity-from", "issue", "activation")
 			Complete(cmd, "device-mode", "bound", "leased")
 		},
 		run: func(c *session, args []string) (err error) {
 			terms.MaxDevices = &devices
+			if terms.DeviceMatch = nil; match != (client.DeviceMatch{}) {
+				terms.DeviceMatch = &match
+			}
 			if terms.Metadata, err = metadata(extra); err != nil {
 				return err
 			}

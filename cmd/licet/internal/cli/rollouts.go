@@ -30,10 +30,11 @@ replaces a limit that "licet licenses update" has set. --dry-run changes nothing
 		route: "POST /v1/products/{product_id}/rollout", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			terms := []string{client.RolloutEntitlements, client.RolloutMaxDevices, client.RolloutSelfService,
-				client.RolloutRemovalsPerMonth}
+				client.RolloutRemovalsPerMonth, client.RolloutInactiveAfter, client.RolloutDeviceMatch}
 			fs := cmd.Flags()
 			fs.StringSliceVar(&rollout.Terms, "terms", nil,
-				"`terms` to apply: entitlements, max_devices, self_service_deactivation, removals_per_month")
+				"`terms` to apply: entitlements, max_devices, self_service_deactivation, removals_per_month, "+
+					"inactive_after, device_match")
 			fs.BoolVar(&rollout.DryRun, "dry-run", false, "only count the licenses")
 			waitFlag(cmd)
 			onceFlag(fs)
