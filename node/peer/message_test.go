@@ -32,10 +32,14 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 	case *time.Time:
 		*at = time.UnixMilli(1_700_000_000_000 + int64(*number)).UTC()
 		return
-	case *licensing.Order, *licensing.Settings, **licensing.Product, **licensing.Endpoint, *licensing.Size:
+	case *licensing.Order, *licensing.Settings, **licensing.Product, **licensing.Endpoint, *licensing.Size,
+		*licensing.Trial:
 		return // the result of no command that hops
 	case *licensing.LicenseKey:
 		*at = licensing.LicenseID{byte(*number)}.Key("LIC")
+		return
+	case *licensing.TrialName:
+		*at = licensing.TrialName{byte(*number)}
 		return
 	case *licensing.Components:
 		*at = "\x04disk\x01\x02\x03\x04\x05\x06\x07\x08"

@@ -54,6 +54,8 @@ type license struct {
 	Reissues                          []byte
 	Terms, OwnEntitlements            licensing.TermsVersion
 	Lease, LongestLease               time.Duration
+	Trial                             licensing.TrialName
+	UpgradedAt                        millis
 }
 
 // millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
@@ -86,7 +88,7 @@ func fromLicense(l *licensing.License) license {
 		RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
 		RemovalsMonth:    l.Removals.Month, Removals: l.Removals.Count,
 		Reissues: []byte(l.Reissues), Terms: l.Terms, OwnEntitlements: l.OwnEntitlements,
-		Lease: l.Lease.Length, LongestLease: l.Lease.Longest,
+		Lease: l.Lease.Length, LongestLease: l.Lease.Longest, Trial: l.Trial, UpgradedAt: toMillis(l.UpgradedAt),
 	}
 }
 
@@ -103,7 +105,8 @@ func (l *license) license(id licensing.LicenseID) licensing.License {
 		Removals:    licensing.Removals{Month: l.RemovalsMonth, Count: l.Removals},
 		Reissues:    licensing.Reissues(l.Reissues),
 		Terms:       l.Terms, OwnEntitlements: l.OwnEntitlements,
-		Lease: licensing.LeaseTerms{Length: l.Lease, Longest: l.LongestLease},
+		Lease: licensing.LeaseTerms{Length: l.Lease, Longest: l.LongestLease}, Trial: l.Trial,
+		UpgradedAt: l.UpgradedAt.time(),
 	}
 }
 
