@@ -201,6 +201,12 @@ func walk(t *testing.T, shop *client.Client) {
 		Metadata: map[string]any{"trial": nil}})); l.MaxDevices != 0 || string(l.Metadata) != `{"seat":"3B"}` {
 		t.Errorf("the license is %+v", l)
 	}
+	for _, reference := range []string{"C-1042", ""} {
+		if l := must[*client.License](t)(shop.UpdateLicense(ctx, key,
+			client.LicenseUpdate{CustomerReference: &reference})); l.CustomerReference != reference {
+			t.Errorf("the reference is %q, want %q", l.CustomerReference, reference)
+		}
+	}
 	if o := must[*client.Order](t)(shop.RefundOrder(ctx, order.OrderNo, "does not run")); o.Status != "refunded" ||
 		o.RefundDue {
 		t.Errorf("the order is %+v", o)

@@ -8,14 +8,17 @@ import (
 
 // License is a license with its devices.
 type License struct {
-	ID             string `json:"id"` // names the license in URLs and logs; activates nothing
-	LicenseKey     string `json:"license_key"`
-	ExternalKey    string `json:"external_key"` // the key at the service that sold the license before; empty: none
-	Status         string `json:"status"`
-	ProductID      string `json:"product_id"`
-	OrderNo        string `json:"order_no"`    // empty: granted without an order
-	MaxDevices     int    `json:"max_devices"` // 0: unlimited
-	CurrentDevices int    `json:"current_devices"`
+	ID          string `json:"id"` // names the license in URLs and logs; activates nothing
+	LicenseKey  string `json:"license_key"`
+	ExternalKey string `json:"external_key"` // the key at the service that sold the license before; empty: none
+	Status      string `json:"status"`
+	ProductID   string `json:"product_id"`
+	OrderNo     string `json:"order_no"` // empty: granted without an order
+	// BuyerEmail is empty for a license with an order: the order names the buyer.
+	BuyerEmail        string `json:"buyer_email"`
+	CustomerReference string `json:"customer_reference"`
+	MaxDevices        int    `json:"max_devices"` // 0: unlimited
+	CurrentDevices    int    `json:"current_devices"`
 	// Entitlements are those of the product when the license was issued, with the license's own on top.
 	Entitlements Entitlements `json:"entitlements"`
 	// DeviceMode is leased for floating licenses, else bound. See Product.
@@ -64,6 +67,9 @@ type Grant struct {
 	Entitlements any `json:"entitlements,omitempty"`
 	// ExternalKey is the key of the license at the service that sold it. It requires a Quantity of 1.
 	ExternalKey string `json:"external_key,omitempty"`
+	// BuyerEmail and CustomerReference say who gets the licenses.
+	BuyerEmail        string `json:"buyer_email,omitempty"`
+	CustomerReference string `json:"customer_reference,omitempty"`
 }
 
 // GrantLicenses issues licenses without an order.
@@ -80,12 +86,14 @@ type LicenseFilter struct {
 	ProductID  string
 	Status     string
 	OrderNo    string
-	BuyerEmail string
+	BuyerEmail string // of the license or of its order
+	// CustomerReference is compared exactly.
+	CustomerReference string
 	// ExternalKey selects one license at most.
 	ExternalKey string
 }
 
-// ListLicenses reads a page of licenses, the newest first.
+// ListLicenses reads a page of licenses, the newest first. With a BuyerEmail, those of orders come before granted ones.
 func (c *Client) ListLicenses(
 	ctx context.Context, filter LicenseFilter, page Page, options ...CallOption,
 ) (*List[License], error) {
@@ -94,7 +102,8 @@ func (c *Client) ListLicenses(
 		Next     string    `json:"next_cursor"`
 	}
 	query := page.query("product_id", filter.ProductID, "status", filter.Status, "order_no", filter.OrderNo,
-		"buyer_email", filter.BuyerEmail, "external_key", filter.ExternalKey)
+		"buyer_email", filter.BuyerEmail, "customer_reference", filter.CustomerReference,
+		"external_key", filter.ExternalKey)
 	if err := c.do(ctx, "GET /v1/licenses", nil, query, nil, &listed, options); err != nil {
 		return nil, err
 	}
@@ -113,9 +122,34 @@ type LicenseUpdate struct {
 	Metadata   any  `json:"metadata,omitempty"`    // merged into the metadata; null removes a member
 	// Entitlements are added to the license's own, or replace them. Null takes an entitlement away.
 	Entitlements any `json:"entitlements,omitempty"`
+	// BuyerEmail and CustomerReference replace those of the license; empty: the license gets none. A license with an
+	// order takes no BuyerEmail.
+	BuyerEmail        *string `json:"buyer_email,omitempty"`
+	CustomerReference *string `json:"customer_reference,omitempty"`
 }
 
-// UpdateLicense changes the device limit, the metadata and the entitlements of a license.
+// MarshalJSON implements [json.Marshaler]: null removes a buyer or a reference.
+func (u LicenseUpdate) MarshalJSON() ([]byte, error) {
+	type fields LicenseUpdate // without this method
+	return json.Marshal(struct {
+		fields
+		BuyerEmail        any `json:"buyer_email,omitempty"`
+		CustomerReference any `json:"customer_reference,omitempty"`
+	}{fields(u), orNull(u.BuyerEmail), orNull(u.CustomerReference)})
+}
+
+// orNull returns a text, null for an empty text, or nil for no text.
+func orNull(text *string) any {
+	switch {
+	case text == nil:
+		return nil
+	case *text == "":
+		return json.RawMessage("null")
+	}
+	return *text
+}
+
+// UpdateLicense changes the device limit, the metadata, the entitlements and the customer of a license.
 func (c *Client) UpdateLicense(
 	ctx context.Context, licenseKey string, update LicenseUpdate, options ...CallOption,
 ) (*License, error) {

@@ -100,6 +100,26 @@ func (o *optional[T]) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	return nil
 }
 
+// removable is a text member of a change: null removes the text, and a missing member leaves it.
+type removable struct {
+	text
+	null bool
+}
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (r *removable) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	r.null = decoder.PeekKind() == 'n'
+	return r.text.UnmarshalJSONFrom(decoder)
+}
+
+// change returns the new text, which is empty if it is to be removed; nil: it stays.
+func (r *removable) change() *string {
+	if !r.given && !r.null {
+		return nil
+	}
+	return &r.value
+}
+
 // wholeNumber is a JSON number without a fraction or an exponent. A number beyond 64 bits becomes
 // the largest or the smallest one, so that the limits of its member refuse it.
 type wholeNumber int64

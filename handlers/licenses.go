@@ -32,6 +32,8 @@ type licenseTerms struct {
 	Status         licensing.Status `json:"status"`
 	ProductID      string           `json:"product_id"`
 	OrderNo        *string          `json:"order_no"`
+	BuyerEmail     *string          `json:"buyer_email"`
+	Reference      *string          `json:"customer_reference"`
 	MaxDevices     int              `json:"max_devices"`
 	CurrentDevices int              `json:"current_devices"`
 	leaseTerms
@@ -98,6 +100,8 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 		Status:         l.Status(now),
 		ProductID:      l.ProductID,
 		OrderNo:        orNull(l.OrderNo),
+		BuyerEmail:     orNull(view.Metadata.BuyerEmail),
+		Reference:      orNull(view.Metadata.Reference),
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
 		leaseTerms:     leaseTermsAnswer(l.Lease),
@@ -136,6 +140,8 @@ type grant struct {
 	Metadata       object  `json:"metadata"`
 	Entitlements   object  `json:"entitlements"`
 	ExternalKey    text    `json:"external_key"`
+	BuyerEmail     text    `json:"buyer_email"`
+	Reference      text    `json:"customer_reference"`
 	idempotencyKey `json:"-"`
 
 	expires      time.Time
@@ -155,6 +161,8 @@ func (in *grant) check(c *checks) {
 	c.metadata("metadata", in.Metadata)
 	in.entitlements = c.ownEntitlements("entitlements", in.Entitlements)
 	in.external = c.externalKey("external_key", in.ExternalKey)
+	c.email("buyer_email", in.BuyerEmail, false)
+	c.customerReference("customer_reference", in.Reference)
 	if in.ExternalKey.given && in.Quantity.given && in.Quantity.value != 1 {
 		c.add("quantity", "must be 1 along with external_key, which names one license")
 	}
@@ -180,7 +188,8 @@ type grantedLicenses struct {
 // grantLicenses issues licenses without an order.
 func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (grantedLicenses, error) {
 	quantity := int(in.Quantity.value)
-	size := grantedLicense + len(in.Metadata.value) + len(in.entitlements)
+	size := grantedLicense + len(in.Metadata.value) + len(in.entitlements) + len(in.BuyerEmail.value) +
+		len(in.Reference.value)
 	if err := s.responses.reserve(c, quantity*size); err != nil {
 		return grantedLicenses{}, err
 	}
@@ -193,6 +202,7 @@ func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (gr
 		Metadata:     string(in.Metadata.value),
 		Entitlements: in.entitlements,
 		ExternalKey:  in.external,
+		Customer:     licensing.Customer{BuyerEmail: in.BuyerEmail.value, Reference: in.Reference.value},
 		By:           c.actor(),
 		Once:         in.once,
 		Stale:        in.stale,

@@ -127,9 +127,11 @@ func (s licenseRoutes) reissueLicense(ctx context.Context, c *call, in reissue) 
 // licenseUpdate asks to change what a shop may set of a license.
 type licenseUpdate struct {
 	licensePath
-	MaxDevices   integer `json:"max_devices"`
-	Metadata     object  `json:"metadata"` // a merge patch
-	Entitlements object  `json:"entitlements"`
+	MaxDevices   integer   `json:"max_devices"`
+	Metadata     object    `json:"metadata"` // a merge patch
+	Entitlements object    `json:"entitlements"`
+	BuyerEmail   removable `json:"buyer_email"`
+	Reference    removable `json:"customer_reference"`
 
 	entitlements licensing.Entitlements
 }
@@ -139,15 +141,19 @@ func (in *licenseUpdate) check(c *checks) {
 	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
 	c.metadataPatch("metadata", in.Metadata)
 	in.entitlements = c.ownEntitlements("entitlements", in.Entitlements)
+	c.email("buyer_email", in.BuyerEmail.text, false)
+	c.customerReference("customer_reference", in.Reference.text)
 }
 
 // updateLicense changes what a shop may set of a license.
 func (s licenseRoutes) updateLicense(ctx context.Context, c *call, in licenseUpdate) (license, error) {
 	return s.changeLicense(ctx, c, service.LicenseChange{Key: in.key, Command: licensing.UpdateLicense{
-		Target:       c.target(in.key),
-		MaxDevices:   maxDevices(in.MaxDevices),
-		Metadata:     string(in.Metadata.value),
-		Entitlements: in.entitlements,
+		Target:            c.target(in.key),
+		MaxDevices:        maxDevices(in.MaxDevices),
+		Metadata:          string(in.Metadata.value),
+		Entitlements:      in.entitlements,
+		BuyerEmail:        in.BuyerEmail.change(),
+		CustomerReference: in.Reference.change(),
 	}})
 }
 

@@ -295,6 +295,23 @@ func TestUpdateLicense(t *testing.T) {
 	patch(`{"metadata":{"m0":null,"x":0}}`,
 		strings.Replace(strings.Replace(membersOf(50), `"m0":0,`, ``, 1), `}`, `,"x":0}`, 1), 0)
 
+	customer := func(body string, email, reference any) {
+		t.Helper()
+		a := s.send("PATCH", "/v1/licenses/"+key, keyAll, body).must(t, 0)
+		if a.body != s.get(key).body || a.data["buyer_email"] != email || a.data["customer_reference"] != reference {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+	customer(`{"buyer_email":"Ada@example.com"}`, "Ada@example.com", nil)
+	customer(`{"customer_reference":"C-1"}`, "Ada@example.com", "C-1")
+	customer(`{"buyer_email":null}`, nil, "C-1")
+	customer(`{"buyer_email":"bob@example.com","customer_reference":null}`, "bob@example.com", nil)
+	for _, bad := range []string{`"buyer_email":""`, `"buyer_email":"ada"`, `"customer_reference":""`,
+		`"customer_reference":"` + strings.Repeat("x", 65) + `"`, `"customer_reference":"a\nb"`} {
+		s.send("PATCH", "/v1/licenses/"+key, keyAll, `{`+bad+`}`).must(t, 42200)
+	}
+	customer(`{}`, "bob@example.com", nil)
+
 	// Below the number of bound devices: they stay bound, and no further device can bind.
 	for _, d := range []string{"d1", "d2", "d3"} {
 		s.activate(key, d).must(t, 0)

@@ -137,6 +137,7 @@ type licenseQuery struct {
 	Status      param `query:"status"`
 	OrderNo     param `query:"order_no"`
 	BuyerEmail  param `query:"buyer_email"`
+	Reference   param `query:"customer_reference"`
 	ExternalKey param `query:"external_key"`
 	pageQuery
 
@@ -149,6 +150,8 @@ func (q *licenseQuery) check(c *checks) {
 	q.status(c, q.Status, words(licensing.Statuses()))
 	q.filter(c, "order_no", q.OrderNo, Limits{}, licensing.ValidOrderNo, "must be an order number")
 	q.buyerEmail(c, q.BuyerEmail)
+	q.filter(c, "customer_reference", q.Reference, customerReferenceLimits(), validCustomerReference,
+		problemCustomerReference())
 	q.external = c.externalKey("external_key", text(q.ExternalKey))
 	q.checkPage(c)
 }
@@ -164,7 +167,7 @@ func (s licenseRoutes) listLicenses(ctx context.Context, c *call, q licenseQuery
 		ProductID:   q.ProductID.value,
 		Status:      licensing.Status(q.Status.value),
 		OrderNo:     q.OrderNo.value,
-		BuyerEmail:  q.BuyerEmail.value,
+		Customer:    licensing.Customer{BuyerEmail: q.BuyerEmail.value, Reference: q.Reference.value},
 		ExternalKey: q.external,
 	}
 	list, err := s.cfg.Node.ListLicenses(ctx, c.owner(), filter, q.page)

@@ -53,7 +53,7 @@ func buys(email string, o *licensing.Order) bool {
 }
 
 func (s *memStore) ListLicenses(
-	_ context.Context, owner licensing.Owner, buyerEmail string, p store.Page, keep func(*licensing.License) bool,
+	_ context.Context, owner licensing.Owner, of licensing.Customer, p store.Page, keep func(*licensing.License) bool,
 ) (store.List[store.LicenseView], error) {
 	defer s.read()()
 	var all []placed[store.LicenseView]
@@ -64,12 +64,15 @@ func (s *memStore) ListLicenses(
 		}
 		id := l.Key.ID()
 		at := timed(l.CreatedAt, string(id[:8]))
-		if buyerEmail != "" {
-			order := s.records[licensing.OrderRef(owner, l.OrderNo)]
-			if order == nil || !buys(buyerEmail, order.record.Order) {
-				continue
+		customer := stored.metadata.Customer
+		if order := s.records[licensing.OrderRef(owner, l.OrderNo)]; order != nil {
+			customer.BuyerEmail = order.record.Order.BuyerEmail
+			if of.BuyerEmail != "" {
+				at = store.Position(l.OrderNo)
 			}
-			at = store.Position(l.OrderNo)
+		}
+		if !customer.Has(of) {
+			continue
 		}
 		all = append(all, placed[store.LicenseView]{at, *stored.view(store.DevicePage{})})
 	}

@@ -37,7 +37,7 @@ type inputField struct {
 type requestType struct {
 	typ          reflect.Type
 	inputs       []inputField
-	strings      []inputField // members of a JSON body that are strings
+	strings      []inputField // members of a JSON body that are texts
 	body         bodyForm
 	optionalBody bool
 }
@@ -77,7 +77,7 @@ func (t *requestType) add(field reflect.StructField) {
 		}
 	}
 	t.inputs = append(t.inputs, f)
-	if f.in == InBody && t.body == jsonBody && f.kind == String {
+	if f.in == InBody && t.body == jsonBody && field.Type == reflect.TypeFor[text]() {
 		t.strings = append(t.strings, f)
 	}
 }

@@ -102,6 +102,26 @@ func (c *checks) externalKey(field string, in text) string {
 	return key
 }
 
+// customerReference checks a shop's name for a customer, in a body or a query.
+func (c *checks) customerReference(field string, in text) {
+	if !c.describe(field, customerReferenceLimits()) && in.given && !validCustomerReference(in.value) {
+		c.add(field, problemCustomerReference())
+	}
+}
+
+func customerReferenceLimits() Limits {
+	return Limits{MinLength: 1, MaxLength: licensing.MaxCustomerReference, Pattern: patternOneLine}
+}
+
+func validCustomerReference(reference string) bool {
+	return reference != "" && utf8.RuneCountInString(reference) <= licensing.MaxCustomerReference &&
+		utf8.ValidString(reference) && !strings.ContainsFunc(reference, unicode.IsControl)
+}
+
+func problemCustomerReference() string {
+	return fmt.Sprintf("must have 1 to %d characters without control characters", licensing.MaxCustomerReference)
+}
+
 // license parses the id of a license, or its key. No license of this store has an id that ParseID refuses.
 func (c *checks) license(field string, in text) licensing.LicenseKey {
 	if c.describe(field, Limits{Required: true, Format: formatLicense}) {

@@ -95,6 +95,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 			l.order(100)
 			return []string{l.keyIn(layout.EventsOf(labOwner), clientv3.SortDescend)}
 		},
+		"g/":            first(layout.OfOwner(labOwner, layout.CustomersFamily)),
 		"cell/f/":       one(layout.ListenerKey(labListener)),
 		"cell/g/":       one(layout.DeliveryLeaseKey(labHook)),
 		"h/":            one(layout.OwnerKey(labOwner)),
@@ -168,7 +169,7 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 // empty, or only show by their revision that something has changed. A node reads master keys, the check key and the map
 // of slots when it starts, and then refuses to start. Devices and order_owner are read for one license or order only.
 func undecoded() []string {
-	return []string{"buyer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
+	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
 		"api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "order_end", "refund", "deleted_webhook",
 		"claim_age", "check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner",
 		"settings", "alias", "terms", "trial", "trial_end"}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -69,29 +70,64 @@ func collect[T any](ctx context.Context, w *walk, page store.Page, read func(con
 	return list, nil
 }
 
-// ListLicenses reads a page of an owner's licenses, or of the licenses of one buyer's orders.
+// ListLicenses reads a page of an owner's licenses, or of the licenses of a customer. Those of a buyer are in two
+// listings: the buyer's orders, which older builds list too, and then the licenses that name the buyer themselves.
 func (s *views) ListLicenses(
-	ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.License) bool,
+	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
+	keep func(*licensing.License) bool,
 ) (store.List[store.LicenseView], error) {
-	var keepView func(*store.LicenseView) bool
-	if keep != nil {
-		keepView = func(v *store.LicenseView) bool { return keep(&v.License) }
-	}
-	if buyerEmail != "" {
-		read := func(ctx context.Context, orderNos []string) ([]*store.LicenseView, error) {
-			return s.licensesOfOrders(ctx, owner, buyerEmail, orderNos)
+	var w *walk
+	switch {
+	case of.BuyerEmail != "":
+		named := layout.LicensesOfBuyer(owner, of.BuyerEmail)
+		if page.Before != "" && !isOrder(string(page.Before)) {
+			w = s.walkFrom(owner, named, page.Before)
+			break
 		}
-		orders := s.walkFrom(owner, layout.OrdersOfBuyer(owner, buyerEmail), page.Before)
-		return collect(ctx, orders, page, read, keepView)
+		w = s.walkFrom(owner, layout.OrdersOfBuyer(owner, of.BuyerEmail), page.Before)
+		w.then = s.walkFrom(owner, named, "")
+	case of.Reference != "":
+		w = s.walkFrom(owner, layout.LicensesOfReference(owner, of.Reference), page.Before)
+	default:
+		w = s.walkFrom(owner, layout.LicensesOf(owner), page.Before)
 	}
-	licenses := s.walkFrom(owner, layout.LicensesOf(owner), page.Before)
 	read := func(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
-		return s.listedLicenses(ctx, licensing.SlotOf(owner), positions)
+		orders := slices.IndexFunc(positions, func(position string) bool { return !isOrder(position) })
+		if orders < 0 {
+			orders = len(positions)
+		}
+		sold, err := s.licensesOfOrders(ctx, owner, of.BuyerEmail, positions[:orders])
+		if err != nil {
+			return nil, err
+		}
+		listed, err := s.listedLicenses(ctx, licensing.SlotOf(owner), positions[orders:])
+		return append(sold, listed...), err
 	}
-	list, err := collect(ctx, licenses, page, read, keepView)
-	list.Next = list.Next[:min(len(list.Next), licensePosition)]
+	list, err := collect(ctx, w, page, read, keepOf(of, keep))
+	if !isOrder(string(list.Next)) {
+		list.Next = list.Next[:min(len(list.Next), licensePosition)]
+	}
 	return list, err
 }
+
+// keepOf returns which of the licenses in a customer's listings a page has. The customer of a license may have changed
+// since the license was listed.
+func keepOf(of licensing.Customer, keep func(*licensing.License) bool) func(*store.LicenseView) bool {
+	if keep == nil && of == (licensing.Customer{}) {
+		return nil
+	}
+	return func(v *store.LicenseView) bool {
+		wants := of
+		if v.License.OrderNo != "" {
+			wants.BuyerEmail = "" // the order names the buyer, as readOrders found
+		}
+		return v.Metadata.Has(wants) && (keep == nil || keep(&v.License))
+	}
+}
+
+// isOrder reports whether a position in a list of licenses is an order number. All others begin with a time, and so
+// with a zero.
+func isOrder(position string) bool { return position != "" && position[0] != 0 }
 
 // listedLicenses reads the licenses at positions in an owner's listing.
 func (s *views) listedLicenses(

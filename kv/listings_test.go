@@ -171,7 +171,7 @@ func TestPagesCostTheSame(t *testing.T) {
 				page := store.Page{Before: from, Limit: c.limit}
 				kv.take()
 				for left := c.pages; left > 0; left-- {
-					list, err := s.ListLicenses(t.Context(), owner, "", page, c.keep)
+					list, err := s.ListLicenses(t.Context(), owner, licensing.Customer{}, page, c.keep)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -237,7 +237,8 @@ func BenchmarkPage(b *testing.B) {
 				b.ReportAllocs()
 				kv.take()
 				for b.Loop() {
-					list, err := s.ListLicenses(b.Context(), owner, "", store.Page{Before: before, Limit: 20}, nil)
+					list, err := s.ListLicenses(b.Context(), owner, licensing.Customer{},
+						store.Page{Before: before, Limit: 20}, nil)
 					if err != nil || len(list.Items) != 20 {
 						b.Fatal(len(list.Items), err)
 					}

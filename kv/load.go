@@ -15,10 +15,11 @@ import (
 
 // stored is the token of an existing record: the facts that a swap needs besides the record itself.
 type stored struct {
-	revision  int64  // of the record's key
-	size      int    // of its value
-	metadata  int    // of a license: the size of its metadata, if that was read
-	newer     []byte // of that metadata: fields that only a newer format knows
+	revision  int64              // of the record's key
+	size      int                // of its value
+	metadata  int                // of a license: the size of its metadata, if that was read
+	customer  licensing.Customer // of a license: the customer that this metadata names
+	newer     []byte             // of that metadata: fields that only a newer format knows
 	writers   []layout.Writer
 	unknown   []byte          // fields that only a newer format knows
 	lastEvent layout.Location // of the latest event
@@ -237,7 +238,7 @@ func (s *Store) readSnapshots(
 			}
 			snapshots[i].Record.Metadata = &read
 			token := snapshots[i].Token.(*stored)
-			token.metadata, token.newer = len(metadata.GetValue()), newer
+			token.metadata, token.newer, token.customer = len(metadata.GetValue()), newer, read.Customer
 		}
 		if q.Ref.Kind == licensing.KindLicense {
 			s.sayWhoListens(&snapshots[i])

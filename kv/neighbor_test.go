@@ -141,7 +141,7 @@ func (n *neighbor) lists(ctx context.Context, wrong complain) {
 	}
 	page := store.Page{Limit: 200, Scan: 200}
 	for _, owner := range []licensing.Owner{n.owner, labOwner} {
-		licenses, err := n.store.ListLicenses(ctx, owner, "", page, nil)
+		licenses, err := n.store.ListLicenses(ctx, owner, licensing.Customer{}, page, nil)
 		if err != nil || owner == n.owner && len(licenses.Items) != 1 {
 			wrong("licenses", err, owner, len(licenses.Items))
 		}

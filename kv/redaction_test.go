@@ -29,6 +29,7 @@ import (
 const (
 	forgottenBuyer = "Canary.Buyer@example.com"
 	canary         = "canary"
+	forgottenRef   = "Canary-1"
 )
 
 // traces returns everything that identifies the buyer to a reader of the store: the buyer's data, and hashes of the
@@ -41,6 +42,8 @@ func traces() map[string][]byte {
 		found["a hash of the address "+form] = sum[:8]
 		found["a hash in hex of the address "+form] = []byte(hex.EncodeToString(sum[:8]))
 	}
+	sum := sha256.Sum256([]byte(forgottenRef))
+	found["a hash of the reference"] = sum[:8]
 	return found
 }
 
@@ -88,7 +91,8 @@ func (l *lab) noted(number int, sold bool) licensing.Order {
 	l.activate(order.LicenseKey, fmt.Sprint("device ", number))
 	target := licensing.Target{Key: order.LicenseKey, Caller: labOwner}
 	for _, cmd := range []licensing.Command{
-		licensing.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`}, licensing.SuspendLicense{Target: target,
+		licensing.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`, CustomerReference: new(forgottenRef)},
+		licensing.SuspendLicense{Target: target,
 			Reason: "canary reason"},
 	} {
 		kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(order.LicenseKey), cmd))(l.t)
@@ -123,9 +127,9 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 	}
 }
 
-// TestRedactionUnderFaults redacts a buyer's orders from two sides, while they are paid, canceled, refunded, activated
-// and changed, and every second write of one of the nodes fails, is applied late, or is applied and answered with an
-// error. Afterwards etcd holds no data of the buyer, and no acknowledged change is lost.
+// TestRedactionUnderFaults redacts a buyer's orders and granted licenses from two sides, while they are paid, canceled,
+// refunded, activated and changed, and every second write of one of the nodes fails, is applied late, or is applied and
+// answered with an error. Afterwards etcd holds no data of the buyer, and no acknowledged change is lost.
 func TestRedactionUnderFaults(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -151,9 +155,15 @@ func TestRedactionUnderFaults(t *testing.T) {
 	})}
 	l.product()
 	var orders []licensing.Order
+	var granted []licensing.LicenseKey
 	for i := range 40 {
 		orders = append(orders, l.noted(i, i%2 == 0))
 	}
+	for range 20 {
+		granted = append(granted, l.grantOne(service.Grant{MaxDevices: new(2), Metadata: `{"a":"canary"}`,
+			Customer: licensing.Customer{BuyerEmail: forgottenBuyer, Reference: forgottenRef}}))
+	}
+	kept := l.grantOne(service.Grant{MaxDevices: new(2), Customer: labCustomer})
 	stranger := l.pay(l.order(200))
 	if l.traced() < 4*len(orders)/2 {
 		t.Fatalf("only %d keys have data of the buyer", l.traced())
@@ -164,6 +174,14 @@ func TestRedactionUnderFaults(t *testing.T) {
 	for i, order := range orders {
 		random := mathrand.New(mathrand.NewPCG(uint64(i), 1))
 		group.Go(func() { acked[i] = disturb(t, nodes, order, random) })
+	}
+	grants := make([]acknowledged, len(granted))
+	for i, key := range granted {
+		random := mathrand.New(mathrand.NewPCG(uint64(i), 2))
+		group.Go(func() {
+			grants[i].license = key
+			grants[i].change(t, nodes, labOwner, random)
+		})
 	}
 	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:layout.ClaimHashSize]},
 		{Hash: rand.Text()[:layout.ClaimHashSize]}} {
@@ -181,6 +199,15 @@ func TestRedactionUnderFaults(t *testing.T) {
 	l.wantForgotten()
 	for i, order := range orders {
 		acked[i].check(l, order)
+	}
+	for _, a := range grants {
+		if view := a.checkLicense(l); view.Metadata.BuyerEmail != "" {
+			t.Errorf("a granted license is now %+v", view)
+		}
+	}
+	if now := kvtest.Must(l.node.License(l.ctx(), labOwner, kept, store.DevicePage{}))(t); now.Metadata.Customer !=
+		labCustomer {
+		t.Errorf("another buyer's license is now %+v", now)
 	}
 	if now := kvtest.Must(l.node.Order(l.ctx(), labOwner, stranger.OrderNo))(t); now.BuyerEmail != labBuyer {
 		t.Errorf("another buyer's order is now %+v", now)
@@ -224,16 +251,30 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 			t.Error(err)
 		}
 	}
-	for step := range 12 {
-		if a.license.IsZero() {
-			break
+	if !a.license.IsZero() {
+		a.change(t, nodes, order.Owner, random)
+	}
+	if random.IntN(2) == 0 && a.paid {
+		err := until(func() error {
+			_, err := any().RecordRefund(ctx, order)
+			return err
+		})
+		if a.refunded = err == nil; !a.refunded {
+			t.Error(err)
 		}
-		target := licensing.Target{Key: a.license, Caller: order.Owner}
+	}
+	return a
+}
+
+// change makes all kinds of changes to the license.
+func (a *acknowledged) change(t *testing.T, nodes []*service.Service, owner licensing.Owner, random *mathrand.Rand) {
+	for step := range 12 {
+		target := licensing.Target{Key: a.license, Caller: owner}
 		var cmd licensing.Command
 		switch random.IntN(6) {
 		case 0:
 			cmd = licensing.UpdateLicense{Target: target, MaxDevices: new(0),
-				Metadata: fmt.Sprintf(`{"later":%d}`, step)}
+				Metadata: fmt.Sprintf(`{"later":%d}`, step), CustomerReference: new(fmt.Sprint("later ", step))}
 		case 1:
 			cmd = licensing.RenewLicense{Target: target, ExpiresAt: laterEnd}
 		case 2:
@@ -244,7 +285,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 			cmd = licensing.Activate{Target: target, Device: fmt.Sprint("later ", step)}
 		}
 		err := until(func() error {
-			_, err := any().Do(ctx, licensing.LicenseRef(a.license), cmd)
+			_, err := nodes[random.IntN(len(nodes))].Do(t.Context(), licensing.LicenseRef(a.license), cmd)
 			return err
 		})
 		var refusal *licensing.Error
@@ -260,16 +301,6 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 			t.Error(err)
 		}
 	}
-	if random.IntN(2) == 0 && a.paid {
-		err := until(func() error {
-			_, err := any().RecordRefund(ctx, order)
-			return err
-		})
-		if a.refunded = err == nil; !a.refunded {
-			t.Error(err)
-		}
-	}
-	return a
 }
 
 // check checks that the acknowledged changes are stored.
@@ -291,9 +322,14 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 	if status != want || now.LicenseKey != a.license || now.PaidAt.IsZero() {
 		l.t.Errorf("it was %+v, and the order is now %s: %+v", a, status, now)
 	}
-	if a.license.IsZero() {
-		return
+	if !a.license.IsZero() {
+		a.checkLicense(l)
 	}
+}
+
+// checkLicense checks that the acknowledged changes of the license are stored, and returns the license.
+func (a *acknowledged) checkLicense(l *lab) *store.LicenseView {
+	l.t.Helper()
 	view := kvtest.Must(l.node.License(l.ctx(), labOwner, a.license, store.DevicePage{Limit: 100}))(l.t)
 	bound := map[string]bool{}
 	for _, device := range view.Devices {
@@ -307,10 +343,11 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 	if a.refunded != !view.License.RevokedAt.IsZero() || a.renews && !view.License.ExpiresAt.Equal(laterEnd) {
 		l.t.Errorf("it was %+v, and the license is now %+v", a, view.License)
 	}
+	return view
 }
 
-// TestRedactionLeavesNoHash redacts a buyer with so many orders that their listing has
-// an upper level: its keys hold the hash of the address too.
+// TestRedactionLeavesNoHash redacts a buyer with so many orders and granted licenses that their listings have
+// upper levels: their keys hold the hash of the address too.
 func TestRedactionLeavesNoHash(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -318,6 +355,15 @@ func TestRedactionLeavesNoHash(t *testing.T) {
 	for i, tall := 0, false; !tall; i++ {
 		order := l.noted(i, false)
 		tall = layout.SkipHeight(layout.BuyerListingKey(&order)) > 0
+	}
+	l.noted(0, true)
+	for tall := false; !tall; {
+		key := l.grantOne(service.Grant{MaxDevices: new(2), Metadata: `{"a":"canary"}`,
+			Customer: licensing.Customer{BuyerEmail: forgottenBuyer, Reference: forgottenRef}})
+		view := kvtest.Must(l.node.License(l.ctx(), labOwner, key, store.DevicePage{}))(t)
+		for _, entry := range layout.CustomerKeys(&view.License, view.Metadata.Customer) {
+			tall = tall || layout.SkipHeight(entry) > 0
+		}
 	}
 	if err := forget(l.ctx(), []*service.Service{l.node}, nil); err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ type walk struct {
 	listing string   // the beginning of the entries' keys
 	ready   []string // positions that were read and not yet returned, oldest first
 	levels  [layout.SkipLevels + 1]skipLevel
+	then    *walk // the listing that follows; nil: none
 }
 
 // skipLevel is how far a walk has come on a level.
@@ -50,6 +51,10 @@ func (w *walk) more(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		w.ready, w.levels[0].stops = w.levels[0].stops, nil
+	}
+	if len(w.ready) == 0 && w.then != nil {
+		*w = *w.then
+		return w.more(ctx)
 	}
 	return len(w.ready) > 0, nil
 }

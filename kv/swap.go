@@ -274,8 +274,8 @@ func (sw *swap) putNewLicense(
 // in several cells.
 var errOtherSlot = errors.New("the id of a new record does not contain the slot of its owner")
 
-// putMetadata writes a license's metadata if the metadata has changed. The license's revision guards the metadata, so
-// the swap also writes the license.
+// putMetadata writes a license's metadata if the metadata has changed, and moves the license in the listings of its
+// customer. The license's revision guards the metadata, so the swap also writes the license.
 func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 	if record.Metadata == nil || !record.Metadata.Changed {
 		return
@@ -290,6 +290,10 @@ func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 		sw.remove(key, token.metadata)
 	default:
 		sw.drop(key)
+	}
+	from := layout.CustomerKeys(record.License, token.customer)
+	for i, to := range layout.CustomerKeys(record.License, record.Metadata.Customer) {
+		sw.relist(from[i], to)
 	}
 }
 

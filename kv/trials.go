@@ -38,6 +38,9 @@ func (sw *swap) removeLicense(key []byte, record *licensing.Record, token *store
 		alias := layout.EncodeAlias(licensing.Alias{License: id, Owner: l.Owner})
 		sw.remove([]byte(layout.AliasKey(licensing.AliasName(name))), len(alias))
 	}
+	for _, listed := range layout.CustomerKeys(l, token.customer) {
+		sw.relist(listed, "")
+	}
 	sw.relist(layout.ListingKey(l.Owner, l.CreatedAt, id), "")
 	sw.reschedule(string(key), token.due, 0)
 	last := layout.License{License: *l} // only the place of the location is used

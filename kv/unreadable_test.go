@@ -411,7 +411,7 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 	})
 	page := store.Page{Limit: 10}
 	for range 2 { // each value counts once
-		listed := kvtest.Must(l.store.ListLicenses(l.ctx(), labOwner, "", page, nil))(t)
+		listed := kvtest.Must(l.store.ListLicenses(l.ctx(), labOwner, licensing.Customer{}, page, nil))(t)
 		var found []licensing.LicenseKey
 		for _, view := range listed.Items {
 			found = append(found, view.License.Key)

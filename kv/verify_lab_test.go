@@ -127,10 +127,14 @@ func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
 // grantExternal grants a license that has a key from elsewhere, unless external is empty.
 func (l *lab) grantExternal(maxDevices int, metadata, external string) licensing.LicenseKey {
 	l.t.Helper()
-	granted, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{
-		ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices, Metadata: metadata, ExternalKey: external,
-		Once: l.once(int64(maxDevices)),
-	})
+	return l.grantOne(service.Grant{MaxDevices: &maxDevices, Metadata: metadata, ExternalKey: external})
+}
+
+// grantOne grants one license.
+func (l *lab) grantOne(in service.Grant) licensing.LicenseKey {
+	l.t.Helper()
+	in.ProductID, in.Quantity, in.Once = "pro", 1, l.once(int64(*in.MaxDevices))
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, in)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -216,6 +220,9 @@ type specimens struct {
 	trial                                      licensing.License    // with one device
 }
 
+// labCustomer has a license that was granted.
+var labCustomer = licensing.Customer{BuyerEmail: labBuyer, Reference: "C-1"}
+
 // labExternal is the external key of a license of the lab.
 const labExternal = "OLD-1"
 
@@ -250,7 +257,7 @@ func (l *lab) fill() specimens {
 		l.t.Fatal(err)
 	}
 	s.reissued = reissued.License.CurrentKey().By()
-	s.spilled = l.grant(0, `{"seat":2}`)
+	s.spilled = l.grantOne(service.Grant{MaxDevices: new(0), Metadata: `{"seat":2}`, Customer: labCustomer})
 	l.activate(s.spilled, deviceIDs(20)...)
 	l.remove(s.spilled, "device-7")
 	s.fresh = l.grant(1, "")

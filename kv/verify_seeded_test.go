@@ -300,6 +300,17 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.BuyerListingKey(&o)[len(layout.OfOwner(o.Owner, "b/")):][:layout.BuyerSize],
 			o.OrderNo)
 	}
+	among := func(key string) string {
+		rest := strings.TrimPrefix(key, inLab("g/acct_lab/t/"))
+		customer, rest := rest[:layout.CustomerSize], rest[layout.CustomerSize:]
+		id, _ := layout.LicenseIDOf(licensing.SlotOf(labOwner), rest[layout.TimeSize:])
+		at := time.UnixMilli(int64(binary.BigEndian.Uint64([]byte(rest))))
+		return fmt.Sprintf("g/acct_lab/t/%s%x/%s/%s", customer[:1], customer[1:], at.UTC().Format(time.RFC3339Nano), id)
+	}
+	ofSpilled := kvtest.Must(layout.DecodeLicense(s.spilled.ID(),
+		l.value(layout.LicenseKey(s.spilled.ID()))))(t).License
+	customers := layout.CustomerKeys(&ofSpilled, labCustomer)
+	others := layout.CustomerKeys(&ofSpilled, licensing.Customer{BuyerEmail: "bob@example.com", Reference: "C-2"})
 	skipName := func(key string) string {
 		_, path, _ := layout.CutSlot(key)
 		return path[:len("j/1")] + odd(path[len("j/1"):])
@@ -390,6 +401,21 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"metadata object " + meta(s.inline)}},
 		{"metadata of no form", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`{}`)},
 			[]string{"metadata value " + meta(s.inline)}},
+		{"a license that its buyer's listing lacks", seed{customers[0]: nil},
+			[]string{"license customer_missing " + lic(s.spilled)}},
+		{"a license that the listing of its reference lacks", seed{customers[1]: nil},
+			[]string{"license customer_missing " + lic(s.spilled)}},
+		{"a license among those of other customers", seed{others[0]: {}, others[1]: {}},
+			[]string{"customer misplaced " + among(others[0]), "customer misplaced " + among(others[1])}},
+		{"a license that forgot its customer",
+			seed{layout.MetadataKey(s.spilled.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `{}`}, nil)},
+			[]string{"customer misplaced " + among(customers[0]), "customer misplaced " + among(customers[1])}},
+		{"a license's place among a buyer's with a value", seed{customers[0]: bytesOf("x")},
+			[]string{"customer value " + among(customers[0])}},
+		{"an order's license that names a buyer", seed{
+			layout.MetadataKey(paidLicense.ID()): layout.EncodeMetadata(
+				licensing.Metadata{Customer: licensing.Customer{BuyerEmail: labBuyer}}, nil),
+		}, []string{"license customer_buyer " + lic(paidLicense), "license customer_missing " + lic(paidLicense)}},
 		{"an external key without its alias", seed{alias: nil}, []string{"license alias_missing " + lic(s.external)}},
 		{"an alias of another license",
 			seed{alias: layout.EncodeAlias(licensing.Alias{License: s.fresh.ID(), Owner: labOwner})},
@@ -799,8 +825,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			c.OrderNo, c.Redaction = "",
 				&licensing.Redaction{Orders: 2, Licenses: 2}
 		}), nil},
-		{"a claim of more licenses redacted than orders", l.claim(claims.orderKey,
+		{"a claim of granted licenses redacted", l.claim(claims.orderKey,
 			func(c *licensing.Claim) { c.OrderNo, c.Redaction = "", &licensing.Redaction{Orders: 1, Licenses: 2} }),
+			nil},
+		{"a claim of fewer than no orders redacted", l.claim(claims.orderKey,
+			func(c *licensing.Claim) { c.OrderNo, c.Redaction = "", &licensing.Redaction{Orders: -1, Licenses: 2} }),
 			[]string{"claim redaction " + claims.order}},
 		{"a claim of no effect", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo = "" }),
 			[]string{"claim effect " + claims.order}},
@@ -1045,6 +1074,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			elsewhere("p/" + s.unpaid.OrderNo):                                        bytesOf("x"),
 			elsewhere("v/" + labHook + "/p"):                                          bytesOf("x"),
 			elsewhere("x/g/12345678" + layout.OwnerPath(labOwner) + "editor"):         {},
+			elsewhere("g/" + layout.OwnerPath(labOwner) + "b"):                        {},
 			elsewhere("x/w/" + labHook):                                               {},
 			elsewhere("j/1i/" + layout.OwnerPath(labOwner)):                           {},
 			elsewhere("z/12345678" + layout.OwnerPath(labOwner) + "0123456789abcdef"): {},
@@ -1056,6 +1086,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"api_key slot k/" + odd(apiKeyHash), "api_key_use slot u/" + odd(apiKeyHash),
 			"order_owner slot p/" + odd(s.unpaid.OrderNo), "delivery slot v/" + odd(labHook+"/p"),
 			"rollout slot x/g/" + odd("12345678"+layout.OwnerPath(labOwner)+"editor"),
+			"customer slot g/" + odd(layout.OwnerPath(labOwner)+"b"),
 			"deleted_webhook slot x/w/" + odd(labHook), "skip slot j/" + odd("1i/"+layout.OwnerPath(labOwner)),
 			"claim_age slot z/" + odd("12345678"+layout.OwnerPath(labOwner)+"0123456789abcdef"),
 			"owner slot h/" + odd(layout.OwnerPath(labOwner)),
@@ -1076,7 +1107,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab("b/x"): {}, inLab("b/acct_lab/t/0123456789abcdeford_1"): {}, inLab("c/x"): {},
 			inLab("c/acct_lab/t/12345678"): {}, inLab("j/x"): {}, inLab("j/"): {}, inLab("j/3x"): {},
 			layout.Prefix + "cell/n/x": {},
-			inLab("l/x"):               {}, inLab("d/x"): {}, inLab("m/x"): {},
+			inLab("g/x"):               {}, inLab("g/acct_lab/t/b0123456789abcdef12345678x"): {},
+			inLab("l/x"): {}, inLab("d/x"): {}, inLab("m/x"): {},
 			inLab("i/x"): {}, inLab("o/x"): {}, inLab("tr/x"): {}, inLab("x/t/x"): {},
 			inLab("p/x"): {}, inLab("q/x"): {}, inLab(layout.LedgersFamily + "x"): {},
 			inLab(layout.UsageFamily + "x"): {}, layout.RecountKey + "s": {},
@@ -1099,6 +1131,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab("l/" + strings.Repeat("\xff", 15)):                        {},
 		}, []string{
 			"trial key tr/" + odd("x"), "trial_end key x/t/" + odd("x"),
+			"customer key g/" + odd("x"), "customer key g/" + odd("acct_lab/t/b0123456789abcdef12345678x"),
 			"alias key n/" + odd("x"), "settings key f/" + odd("x"),
 			"settings key f/" + odd(layout.OwnerPath(labOwner)+"x"),
 			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +

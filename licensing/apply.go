@@ -222,7 +222,7 @@ type Result struct {
 func NeedsMetadata(c Command) bool {
 	switch c := c.(type) {
 	case UpdateLicense:
-		return c.Metadata != "" || c.Entitlements != ""
+		return c.Metadata != "" || c.Entitlements != "" || c.BuyerEmail != nil || c.CustomerReference != nil
 	case RedactLicense, ReissueLicense, ForgetTrial:
 		return true
 	}

@@ -25,11 +25,11 @@ type Claim struct {
 	Redaction  *Redaction
 }
 
-// Redaction is the progress of the redaction of a buyer's orders. Repeating the request continues
+// Redaction is the progress of the redaction of a buyer. Repeating the request continues
 // until Complete.
 type Redaction struct {
-	Orders, Licenses int  // the redacted orders, and their licenses
-	Complete         bool // no order of the buyer was left
+	Orders, Licenses int  // the redacted orders, and their licenses and the granted licenses
+	Complete         bool // no order and no granted license of the buyer was left
 }
 
 // GrantProgress is the progress of a grant of licenses that takes more than one transaction. Repeating

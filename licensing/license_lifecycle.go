@@ -164,6 +164,8 @@ type UpdateLicense struct {
 	// Entitlements, if set, replace those of the same codes among the license's own, or add to them. Null takes away
 	// what the product has.
 	Entitlements Entitlements
+	// BuyerEmail and CustomerReference, if set, replace those of the license; empty: the license has none.
+	BuyerEmail, CustomerReference *string
 }
 
 // DeviceID is empty: no device is touched.
@@ -175,15 +177,15 @@ func (c UpdateLicense) growth(r *Record, now time.Time) Growth {
 	case err != nil:
 		return NoGrowth
 	case c.MaxDevices != nil && l.letsBindMore(*c.MaxDevices):
-		if c.growthOfMetadata(r, now) > UrgentGrowth { // both are refused where either is
+		if c.growthOfMetadata(r, l, now) > UrgentGrowth { // both are refused where either is
 			return OrdinaryGrowth
 		}
 		return UrgentGrowth
 	}
-	return c.growthOfMetadata(r, now)
+	return c.growthOfMetadata(r, l, now)
 }
 
-func (c UpdateLicense) growthOfMetadata(r *Record, now time.Time) Growth {
+func (c UpdateLicense) growthOfMetadata(r *Record, l *License, now time.Time) Growth {
 	switch {
 	case !NeedsMetadata(c):
 		return NoGrowth
@@ -191,15 +193,15 @@ func (c UpdateLicense) growthOfMetadata(r *Record, now time.Time) Growth {
 		return OrdinaryGrowth
 	}
 	before := *r.Metadata
-	next, err := c.metadata(before, now)
+	next, err := c.metadata(before, l, now)
 	if err != nil || next == before {
 		return NoGrowth
 	}
-	return growthFrom(len(before.Object)+len(before.Entitlements), len(next.Object)+len(next.Entitlements))
+	return growthFrom(before.size(), next.size())
 }
 
 // metadata returns changed metadata of a license.
-func (c UpdateLicense) metadata(m Metadata, now time.Time) (Metadata, error) {
+func (c UpdateLicense) metadata(m Metadata, l *License, now time.Time) (Metadata, error) {
 	if c.Metadata != "" {
 		if err := m.merge(c.Metadata); err != nil {
 			return m, err
@@ -212,6 +214,18 @@ func (c UpdateLicense) metadata(m Metadata, now time.Time) (Metadata, error) {
 		}
 		m.Entitlements, m.Changed = own, m.Changed || own != m.Entitlements
 	}
+	customer := m.Customer
+	if c.BuyerEmail != nil {
+		if *c.BuyerEmail != "" && (l.OrderNo != "" || l.IsTrial()) {
+			return m, invalidField("buyer_email",
+				"must not be set for a trial, or for a license with an order: the order names the buyer")
+		}
+		customer.BuyerEmail = *c.BuyerEmail
+	}
+	if c.CustomerReference != nil {
+		customer.Reference = *c.CustomerReference
+	}
+	m.Customer, m.Changed = customer, m.Changed || customer != m.Customer
 	return m, nil
 }
 
@@ -233,7 +247,7 @@ func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 	}
 	changed := false
 	if NeedsMetadata(c) {
-		next, err := c.metadata(*r.Metadata, now)
+		next, err := c.metadata(*r.Metadata, l, now)
 		if err != nil {
 			return Result{}, err
 		}

@@ -23,7 +23,30 @@ type Metadata struct {
 	// ReissueReason is the shop's reason for the latest reissue, or empty.
 	ReissueReason string
 	Entitlements  Entitlements // the license's own
-	Changed       bool         // differs from the stored metadata
+	Customer
+	Changed bool // differs from the stored metadata
+}
+
+// MaxCustomerReference is the most characters of a Customer's Reference.
+const MaxCustomerReference = 64
+
+// Customer says who has a license. The zero value says nothing, and as a filter it matches all licenses.
+type Customer struct {
+	// BuyerEmail is the buyer's e-mail address; letter case does not matter. A license with an order has none of its
+	// own: the order names the buyer.
+	BuyerEmail string
+	Reference  string // the shop's name for the customer
+}
+
+// Has reports whether a customer matches a filter.
+func (c Customer) Has(filter Customer) bool {
+	return (filter.BuyerEmail == "" || FoldEmail(filter.BuyerEmail) == FoldEmail(c.BuyerEmail)) &&
+		(filter.Reference == "" || filter.Reference == c.Reference)
+}
+
+// size returns the size of what a shop attaches to a license and may change, in bytes.
+func (m *Metadata) size() int {
+	return len(m.Object) + len(m.Entitlements) + len(m.BuyerEmail) + len(m.Reference)
 }
 
 // merge merges the members of another object: each replaces the member of its name, and null removes

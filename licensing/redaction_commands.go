@@ -35,8 +35,14 @@ func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
 	return Result{Order: *o}, nil
 }
 
-// RedactLicense removes the metadata and the reasons from a license, and the components of its devices, in any state.
-type RedactLicense struct{ Target }
+// RedactLicense removes the metadata, the customer and the reasons from a license, and the components of its devices,
+// in any state.
+type RedactLicense struct {
+	Target
+	// BuyerEmail, if set, demands that the license itself names this buyer; letter case does not matter. If the license
+	// names another buyer, or was redacted before, the command returns ErrLicenseNotFound.
+	BuyerEmail string
+}
 
 // DeviceID is empty: no device is touched.
 func (RedactLicense) DeviceID() string { return "" }
@@ -48,8 +54,13 @@ func (c RedactLicense) apply(r *Record, _ time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if r.Metadata.Object != "" || r.Metadata.ReissueReason != "" {
-		r.Metadata.Object, r.Metadata.ReissueReason, r.Metadata.Changed, r.Changed = "", "", true, true
+	m := *r.Metadata
+	if !m.Has(Customer{BuyerEmail: c.BuyerEmail}) {
+		return Result{}, ErrLicenseNotFound
+	}
+	if m.Object, m.ReissueReason, m.Customer = "", "", (Customer{}); m != *r.Metadata {
+		m.Changed, r.Changed = true, true
+		*r.Metadata = m
 	}
 	if l.StateReason != "" {
 		l.StateReason, r.Changed = "", true

@@ -88,6 +88,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	}
 	metadata := badBody("metadata", object(51), `{"":1}`, `{"`+strings.Repeat("ü", 41)+`":1}`,
 		`{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
+	reference := badBody("customer_reference", `""`, `"a\nb"`, `"a\u0000b"`, long(65))
 	// Of members that are null a patch takes away, and so there may be more.
 	patch := badBody("metadata", strings.ReplaceAll(object(51), "null", "1"), `{"":null}`,
 		`{"`+strings.Repeat("ü", 41)+`":1}`, `{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
@@ -186,16 +187,17 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				"quantity"},
 			bad: []badInput{product, badBody("quantity", "0", "-1", "1001", "9223372036854775808"), limits, moment,
 				metadata, entitled(), badBody("external_key", `""`, `" "`, `"a\nb"`, `"a\u0000b"`, `"\u202e"`,
-					`"`+x.license+`"`, long(1025))},
+					`"`+x.license+`"`, long(1025)), email, reference},
 		},
 		"GET /v1/licenses": {bad: append(page("licenses", 100), productFilter, buyerFilter,
 			badQuery("status", append(words, "Activated", "paid", "activated,revoked")...),
 			badQuery("order_no", append(words, "ord_", x.unpaid+"0", strings.ToLower(x.unpaid))...),
+			badQuery("customer_reference", "", "a\nb", "\x00", "\xff", strings.Repeat("x", 65)),
 			badQuery("external_key", "", " ", "a\nb", "\x00", "\xff", x.license, strings.Repeat("x", 1025)))},
 		"GET /v1/licenses/{license_key}": {path: at, bad: license},
 		"PATCH /v1/licenses/{license_key}": {
 			path: at, good: map[string]string{"max_devices": "7"},
-			bad: append([]badInput{limits, patch, entitled()}, license...),
+			bad: append([]badInput{limits, patch, entitled(), email, reference}, license...),
 		},
 		"POST /v1/licenses/{license_key}/reissue": {
 			path: at, good: why, bad: append([]badInput{reason, overlap}, license...),

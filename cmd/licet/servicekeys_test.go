@@ -185,7 +185,8 @@ func TestFlagsThatAreNeeded(t *testing.T) {
 		"--all and --limit exclude each other: set only one of them": "licenses list --all --limit 5",
 		`unknown command "make"`:                                     "orders make",
 
-		"licet licenses update needs --max-devices, --metadata or --entitlements": "licenses update LIC-1",
+		"licet licenses update needs --max-devices, --metadata, --entitlements, --buyer-email or " +
+			"--customer-reference": "licenses update LIC-1",
 	} {
 		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage ||
 			!strings.Contains(got.stderr, problem) {

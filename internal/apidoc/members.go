@@ -8,21 +8,23 @@ func members() map[string]string {
 		"account_id":   "the account",
 		"action":       "the pressed button",
 		"activated_at": "the first activation ever, or null; it never changes",
-		"actor":        "who made the change: the id of an API key, `end_user`, `provider` (of payments), or `system`",
-		"amount":       "in the minor unit of the currency: 4900 means 49.00 USD, or 4900 JPY",
-		"answer":       "the first 1 KiB of the body of the receiver's last answer, or null",
-		"api_key":      "the API key, shown once; null later",
-		"api_secret":   "the secret that signs requests, shown once; null later",
-		"at":           "when the attempt was made",
-		"attempts":     "the attempts, the oldest first",
-		"behind":       "true if more events are waiting than the service looked at",
-		"bound_at":     "when the device was bound; null for a device that found no slot",
-		"budget_bytes": "the storage budget in bytes; 0: none",
-		"budget_keys":  "the storage budget in keys; 0: none",
-		"buyer_email":  "the e-mail address of the buyer",
-		"canceled_at":  "when the order was canceled",
-		"complete": "true if every order of the buyer that existed at the time of the request is redacted. One " +
-			"request redacts up to 100 orders: while false, send the same request again",
+		"actor": "who made the change: the id of an API key, `end_user`, `provider` (of payments), or " +
+			"`system`",
+		"amount":             "in the minor unit of the currency: 4900 means 49.00 USD, or 4900 JPY",
+		"answer":             "the first 1 KiB of the body of the receiver's last answer, or null",
+		"api_key":            "the API key, shown once; null later",
+		"api_secret":         "the secret that signs requests, shown once; null later",
+		"at":                 "when the attempt was made",
+		"attempts":           "the attempts, the oldest first",
+		"behind":             "true if more events are waiting than the service looked at",
+		"bound_at":           "when the device was bound; null for a device that found no slot",
+		"budget_bytes":       "the storage budget in bytes; 0: none",
+		"budget_keys":        "the storage budget in keys; 0: none",
+		"buyer_email":        "the e-mail address of the buyer",
+		"customer_reference": "the shop's own name for the customer",
+		"canceled_at":        "when the order was canceled",
+		"complete": "true if every order and every granted license of the buyer that existed at the time of the " +
+			"request is redacted. One request redacts up to 100 of each: while false, send the same request again",
 		"created_at":          "when the service created the object",
 		"currency":            "ISO 4217 code, in any case; responses have it in upper case",
 		"current_devices":     "number of bound devices",
@@ -181,7 +183,10 @@ func members() map[string]string {
 		"Grant.external_key": "the key of the license at the service that sold it: printable characters, which are " +
 			"stored in Unicode's form NFC, without spaces around them. It activates the license too, and finds it in " +
 			"lists. `quantity` must be 1. A license key or an id of this service: 42200",
-		"Grant.max_devices": "0: unlimited. Left out: the product's",
+		"Grant.buyer_email": "the e-mail address of the buyer of each license; its domain has a dot or is " +
+			"`localhost`",
+		"Grant.customer_reference": "the shop's own name for the customer, such as a number, for each license",
+		"Grant.max_devices":        "0: unlimited. Left out: the product's",
 		"Grant.entitlements": "of each license, besides those of the product: see [Entitlements](#entitlements); " +
 			"null takes away what the product has",
 		"Grant.metadata": "of each license, at most 16 KiB as compact JSON; along with `entitlements` at most 1 MiB " +
@@ -194,6 +199,13 @@ func members() map[string]string {
 		"EventLicense.order_no": "null for a granted license",
 		"LicenseUpdate.max_devices": "0: unlimited. It may be below `current_devices`: bound devices stay, and no " +
 			"new device is bound",
+		"License.buyer_email": "the e-mail address of the buyer of a granted license; null for a license with " +
+			"an order: the order names the buyer",
+		"EventLicense.buyer_email": "the e-mail address of the buyer of a granted license; null for a license with " +
+			"an order: the order names the buyer",
+		"LicenseUpdate.buyer_email": "the e-mail address of the buyer; null removes it. A license with an order " +
+			"takes none: 42200",
+		"LicenseUpdate.customer_reference": "the shop's own name for the customer; null removes it",
 		"LicenseUpdate.entitlements": "changes of the license's own: each code replaces that code, null takes the " +
 			"entitlement away; see [Entitlements](#entitlements)",
 		"LicenseUpdate.metadata": "merged into the existing metadata: each member replaces the member of its name, " +
@@ -204,14 +216,15 @@ func members() map[string]string {
 		"Renewal.expires_at":    "the new end, in the future; it may be before the current end",
 		"listLicenses.status":   "only licenses with this status now",
 		"listLicenses.order_no": "only the license of an order",
-		"listLicenses.buyer_email": "only licenses of a buyer, by the e-mail address of the order, in any case. " +
-			"Percent-encode a `+`",
-		"listLicenses.external_key": "only the license with an external key",
-		"listLicenses.product_id":   "only licenses of a product",
-		"listOrders.status":         "only orders with this status now",
-		"listOrders.buyer_email":    "only orders of a buyer, in any case. Percent-encode a `+`",
-		"listOrders.product_id":     "only orders of a product",
-		"listDeliveries.status":     "only deliveries with this status. Left out: all, in this order",
+		"listLicenses.buyer_email": "only licenses of a buyer, by the e-mail address of the license or of its order, " +
+			"in any case. Percent-encode a `+`",
+		"listLicenses.customer_reference": "only licenses with a customer's reference, compared exactly",
+		"listLicenses.external_key":       "only the license with an external key",
+		"listLicenses.product_id":         "only licenses of a product",
+		"listOrders.status":               "only orders with this status now",
+		"listOrders.buyer_email":          "only orders of a buyer, in any case. Percent-encode a `+`",
+		"listOrders.product_id":           "only orders of a product",
+		"listDeliveries.status":           "only deliveries with this status. Left out: all, in this order",
 
 		"ProductDescription.key_prefix":    "the beginning of license keys. Left out: `LIC`",
 		"Product.lease_seconds":            "the length of a lease; null without leases",
@@ -266,7 +279,7 @@ func members() map[string]string {
 		"Order.license_key":  "set once paid. It stays after a refund, which revokes the license",
 		"Order.status":       "`expired`: not paid by `expires_at`",
 		"Redaction.orders":   "number of redacted orders",
-		"Redaction.licenses": "number of their licenses, which were redacted with them",
+		"Redaction.licenses": "number of redacted licenses: those of the orders, and granted licenses of the buyer",
 
 		"Event.id": "the id of the event, the same in the feed, in lists and in webhooks",
 		"sequence": "counts the events of this order or license, of all webhook endpoints, or of the budget of the " +

@@ -97,7 +97,7 @@ func (v *claimChecks) checkEffect(
 	}
 	if r := claim.Redaction; r != nil {
 		effects++
-		if r.Licenses < 0 || r.Licenses > r.Orders {
+		if r.Licenses < 0 || r.Orders < 0 {
 			bad("redaction", "%d orders were redacted and %d licenses, which can't be", r.Orders, r.Licenses)
 		}
 	}

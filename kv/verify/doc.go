@@ -14,6 +14,7 @@
 //	slots.go       the slots in use and their map, keys in the wrong slot, and keys of no family
 //	names.go       how violations name what may be secret
 //	licenses.go    licenses with their devices and metadata
+//	customers.go   entries in the listings of customers' licenses
 //	leases.go      the leases of a license
 //	facts.go       whether the fields of one record contradict each other
 //	aliases.go     external keys, their aliases, and the settings of owners

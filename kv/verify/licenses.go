@@ -136,6 +136,7 @@ func (v *recordChecks) checkLicense(
 	v.checkReissues(&stored.License, bad)
 	v.checkLicenseTrial(&stored.License, bad)
 	v.wantTerms(stored.License.Owner, stored.License.Terms, bad)
+	v.checkCustomerOf(&stored.License, attached.Customer, bad)
 	if attached.Entitlements.Version() != stored.License.OwnEntitlements {
 		bad("entitlements", "its own entitlements do not have the version that it names")
 	}

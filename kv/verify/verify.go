@@ -150,6 +150,7 @@ func (v *verification) families() []family {
 		{"device", "d/", nil},
 		{"event", "e/", v.each("e/", v.events.checkEvents)},
 		{"settings", "f/", v.each("f/", v.records.checkSettings)},
+		{"customer", layout.CustomersFamily, v.each(layout.CustomersFamily, v.listings.checkCustomer)},
 		{"owner", "h/", v.each("h/", v.events.checkOwner)},
 		{"listing", "i/", v.each("i/", v.listings.checkListing)},
 		{"skip", "j/", v.each("j/", v.listings.checkSkip)},

@@ -25,6 +25,7 @@ type Grant struct {
 	// ExternalKey is the key of the license at another service; see licensing.ParseExternalKey. It requires a Quantity
 	// of 1. Empty: there is none.
 	ExternalKey string
+	Customer    licensing.Customer // of each license
 	By          licensing.Actor
 	Once        *node.Once // nil: the request came without an Idempotency-Key
 
@@ -209,9 +210,15 @@ func (g *grantRun) license(i int) *licensing.License {
 	return l
 }
 
+// metadata returns the metadata of a license of the grant.
+func (g *grantRun) metadata() licensing.Metadata {
+	return licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey, Entitlements: g.entitlements,
+		Customer: g.in.Customer}
+}
+
 // newMetadata returns the metadata of a new license; nil if there is none.
 func (g *grantRun) newMetadata() *licensing.Metadata {
-	m := licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey, Entitlements: g.entitlements}
+	m := g.metadata()
 	if m == (licensing.Metadata{}) {
 		return nil
 	}
@@ -259,9 +266,8 @@ func (g *grantRun) failed(err error) error {
 func (g *grantRun) licenses(ctx context.Context) ([]store.LicenseView, error) {
 	views := make([]store.LicenseView, g.progress.Quantity)
 	if len(g.created) == g.progress.Quantity {
-		metadata := licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey, Entitlements: g.entitlements}
 		for i := range views {
-			views[i] = store.LicenseView{License: g.created[i], Metadata: metadata}
+			views[i] = store.LicenseView{License: g.created[i], Metadata: g.metadata()}
 		}
 		return views, nil
 	}

@@ -10,10 +10,10 @@ import (
 
 // LicenseFilter selects licenses. An empty field matches all.
 type LicenseFilter struct {
-	ProductID  string
-	Status     licensing.Status
-	OrderNo    string
-	BuyerEmail string // of the order; letter case does not matter
+	ProductID string
+	Status    licensing.Status
+	OrderNo   string
+	Customer  licensing.Customer
 	// ExternalKey is as ParseExternalKey of package licensing returned it.
 	ExternalKey string
 }
@@ -36,7 +36,7 @@ func (l *Licenses) ListLicenses(
 		case filter.OrderNo != "":
 			list, err = l.licenseOfOrder(ctx, owner, filter)
 		default:
-			list, err = l.cfg.Queries.ListLicenses(ctx, owner, filter.BuyerEmail, clamp(page), l.keepLicenses(filter))
+			list, err = l.cfg.Queries.ListLicenses(ctx, owner, filter.Customer, clamp(page), l.keepLicenses(filter))
 		}
 		if err != nil {
 			return list, err
@@ -77,19 +77,21 @@ func (l *Licenses) licenseOfOrder(
 		return list, nil
 	case err != nil:
 		return list, err
-	case order.LicenseKey.IsZero(),
-		filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
+	}
+	buyer := licensing.Customer{BuyerEmail: filter.Customer.BuyerEmail}
+	if order.LicenseKey.IsZero() || !(licensing.Customer{BuyerEmail: order.BuyerEmail}).Has(buyer) {
 		return list, nil
 	}
+	filter.Customer.BuyerEmail = "" // the license of an order does not name the buyer itself
 	return l.listOne(ctx, owner, filter, order.LicenseKey)
 }
 
 // licenseByExternalKey lists the license with an external key, if the rest of the filter matches the license. A license
-// with an external key has no order, and so no buyer.
+// with an external key has no order.
 func (l *Licenses) licenseByExternalKey(
 	ctx context.Context, owner licensing.Owner, filter LicenseFilter,
 ) (list store.List[store.LicenseView], err error) {
-	if filter.OrderNo != "" || filter.BuyerEmail != "" {
+	if filter.OrderNo != "" {
 		return list, nil
 	}
 	key, err := l.aliases.find(ctx, owner, filter.ExternalKey)
@@ -111,7 +113,8 @@ func (l *Licenses) listOne(
 	if err != nil || visible(views[0], owner, key) != nil {
 		return list, err
 	}
-	if keep := l.keepLicenses(filter); keep == nil || keep(&views[0].License) {
+	keep := l.keepLicenses(filter)
+	if views[0].Metadata.Has(filter.Customer) && (keep == nil || keep(&views[0].License)) {
 		list.Items = []store.LicenseView{*views[0]}
 	}
 	return list, nil

@@ -117,7 +117,7 @@ func TestNewRecordsAreListed(t *testing.T) {
 	same(t, "products", productsOf(t, n, owner), []string{"granted", "sold", "free"})
 	same(t, "a buyer's orders", ordersOf(t, n, owner, service.OrderFilter{BuyerEmail: "Ada@Example.com"}),
 		[]string{unpaid.OrderNo, free.OrderNo})
-	same(t, "a buyer's licenses", licensesOf(t, n, owner, service.LicenseFilter{BuyerEmail: "Ada@Example.com"}),
+	same(t, "a buyer's licenses", licensesOf(t, n, owner, service.LicenseFilter{Customer: ofBuyer("Ada@Example.com")}),
 		[]licensing.LicenseKey{free.LicenseKey})
 	same(t, "paid orders", ordersOf(t, n, owner, service.OrderFilter{Status: licensing.OrderPaid}),
 		[]string{free.OrderNo, paid.OrderNo})
@@ -129,9 +129,9 @@ func TestNewRecordsAreListed(t *testing.T) {
 		want   []licensing.LicenseKey
 	}{
 		{service.LicenseFilter{OrderNo: paid.OrderNo}, []licensing.LicenseKey{paid.LicenseKey}},
-		{service.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "BOB@example.com", ProductID: "sold",
+		{service.LicenseFilter{OrderNo: paid.OrderNo, Customer: ofBuyer("BOB@example.com"), ProductID: "sold",
 			Status: licensing.NotActivated}, []licensing.LicenseKey{paid.LicenseKey}},
-		{service.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "ada@example.com"}, nil},
+		{service.LicenseFilter{OrderNo: paid.OrderNo, Customer: ofBuyer("ada@example.com")}, nil},
 		{service.LicenseFilter{OrderNo: paid.OrderNo, ProductID: "free"}, nil},
 		{service.LicenseFilter{OrderNo: paid.OrderNo, Status: licensing.Activated}, nil},
 		{service.LicenseFilter{OrderNo: unpaid.OrderNo}, nil},
@@ -145,6 +145,8 @@ func TestNewRecordsAreListed(t *testing.T) {
 	same(t, "a stranger's orders", ordersOf(t, n, stranger, service.OrderFilter{}), nil)
 	same(t, "a stranger's products", productsOf(t, n, stranger), nil)
 }
+
+func ofBuyer(email string) licensing.Customer { return licensing.Customer{BuyerEmail: email} }
 
 // API keys are listed as they are made, with what has become of them.
 func TestKeysAreListed(t *testing.T) {
@@ -226,7 +228,7 @@ func TestListUnavailable(t *testing.T) {
 			return err
 		},
 		"licenses of a buyer": func() error {
-			_, err := n.ListLicenses(ended, nodetest.Owner, service.LicenseFilter{BuyerEmail: "ada@example.com"},
+			_, err := n.ListLicenses(ended, nodetest.Owner, service.LicenseFilter{Customer: ofBuyer("ada@example.com")},
 				store.Page{})
 			return err
 		},

@@ -11,19 +11,20 @@ import (
 	"licet/node/store"
 )
 
-// MaxRedact bounds the orders of one redaction. A buyer may have any number of orders: repeating the
-// request continues with the rest.
+// MaxRedact bounds the orders of one redaction, and the granted licenses. A buyer may have any number of both:
+// repeating the request continues with the rest.
 const MaxRedact = 100
 
 // Redactions offers the use case that removes a buyer's personal data.
 type Redactions struct{ *core }
 
 // Redact removes a buyer's personal data from up to MaxRedact of the buyer's orders and from their
-// licenses; see licensing.RedactOrder. It returns how many it has redacted, and whether these were all
-// orders that existed when it began. A redacted order is no longer listed under the buyer, so
-// repeating the request continues after an earlier one, even if that one was interrupted.
+// licenses, and from up to MaxRedact licenses that name the buyer themselves; see licensing.RedactOrder and
+// licensing.RedactLicense. It returns how many it has redacted, and whether these were all that existed when it began.
+// What is redacted is no longer listed under the buyer, so repeating the request continues after an earlier one, even
+// if that one was interrupted.
 //
-// With once, Redact returns the sum of all requests with the same key, and continues until no order is
+// With once, Redact returns the sum of all requests with the same key, and continues until nothing is
 // left. From then on the answer stays the same, and replayed is true.
 func (r *Redactions) Redact(
 	ctx context.Context, owner licensing.Owner, buyerEmail string, once *node.Once,
@@ -39,8 +40,8 @@ func (r *Redactions) Redact(
 		if err == nil && once != nil {
 			done, err = r.addRedaction(ctx, claim, done)
 		}
-		if done.Orders > 0 && licensing.NotExecuted(err) {
-			err = fmt.Errorf("%w: orders are redacted, but their count is not stored: %w",
+		if done.Licenses+done.Orders > 0 && licensing.NotExecuted(err) {
+			err = fmt.Errorf("%w: orders or licenses are redacted, but their count is not stored: %w",
 				licensing.ErrOutcomeUnknown, err)
 		}
 		return done, false, err
@@ -74,8 +75,8 @@ func redacted(claim *node.Claim) (before licensing.Redaction) {
 	return before
 }
 
-// redactSome redacts the newest of a buyer's orders, some at the same time. It also returns along with
-// an error how many it has redacted. Only some redactions are under way at the same time.
+// redactSome redacts the newest of a buyer's orders and granted licenses, some at the same time. It also returns along
+// with an error how many it has redacted. Only some redactions are under way at the same time.
 func (r *Redactions) redactSome(
 	ctx context.Context, owner licensing.Owner, buyerEmail string,
 ) (licensing.Redaction, error) {
@@ -83,24 +84,26 @@ func (r *Redactions) redactSome(
 		return licensing.Redaction{}, err
 	}
 	defer r.redactions.leave(owner)
-	refs, keys, more, err := r.ordersToRedact(ctx, owner, buyerEmail)
+	refs, keys, more, err := r.toRedact(ctx, owner, buyerEmail)
 	if err != nil {
 		return licensing.Redaction{}, err
 	}
 	var orders, licenses atomic.Int64
 	all, err := r.doEach(ctx, refs, func(ctx context.Context, ref licensing.Ref) error {
 		if r.engine.TakeChange(owner) != nil {
-			return store.ErrReserve // another request can redact the order
+			return store.ErrReserve // another request can redact the record
 		}
-		result, err := r.redactOrder(ctx, ref, buyerEmail, keys[ref])
+		result, err := r.redactRecord(ctx, ref, buyerEmail, keys[ref])
 		switch {
-		case errors.Is(err, licensing.ErrOrderNotFound):
-			return nil // another request has redacted the order
+		case errors.Is(err, licensing.ErrOrderNotFound), errors.Is(err, licensing.ErrLicenseNotFound):
+			return nil // another request has redacted the record
 		case err != nil:
 			return err
 		}
-		orders.Add(1)
-		if !result.Order.LicenseKey.IsZero() {
+		if ref.Kind == licensing.KindOrder {
+			orders.Add(1)
+		}
+		if ref.Kind == licensing.KindLicense || !result.Order.LicenseKey.IsZero() {
 			licenses.Add(1)
 		}
 		return nil
@@ -111,15 +114,15 @@ func (r *Redactions) redactSome(
 	done := licensing.Redaction{
 		Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && !more,
 	}
-	if done.Orders > 0 && licensing.NotExecuted(err) {
+	if done.Orders+done.Licenses > 0 && licensing.NotExecuted(err) {
 		return done, nil // the rest is unchanged, and another request can redact it
 	}
 	return done, err
 }
 
-// ordersToRedact returns the newest orders of a buyer, the license keys of orders with a license, and whether the
-// buyer has more orders. The page is large, so it counts as a page of a list.
-func (r *Redactions) ordersToRedact(
+// toRedact returns the newest orders and granted licenses of a buyer, the keys of these licenses and of orders with a
+// license, and whether the buyer has more of either. The pages are large, so they count as a page of a list.
+func (r *Redactions) toRedact(
 	ctx context.Context, owner licensing.Owner, buyerEmail string,
 ) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
 	if err := r.lists.enter(ctx, owner); err != nil {
@@ -131,12 +134,36 @@ func (r *Redactions) ordersToRedact(
 	if err != nil {
 		return nil, nil, false, err
 	}
-	keys = make(map[licensing.Ref]licensing.LicenseKey, len(list.Items))
+	page.Scan = 2 * MaxRedact // the licenses of the orders come first
+	granted, err := r.cfg.Queries.ListLicenses(ctx, owner, licensing.Customer{BuyerEmail: buyerEmail}, page,
+		func(l *licensing.License) bool { return l.OrderNo == "" })
+	if err != nil {
+		return nil, nil, false, err
+	}
+	keys = make(map[licensing.Ref]licensing.LicenseKey, len(list.Items)+len(granted.Items))
 	for i := range list.Items {
 		ref := licensing.OrderRef(owner, list.Items[i].OrderNo)
 		refs, keys[ref] = append(refs, ref), list.Items[i].LicenseKey
 	}
-	return refs, keys, list.Next != "", nil
+	for i := range granted.Items {
+		key := granted.Items[i].License.Key
+		ref := licensing.LicenseRef(key)
+		refs, keys[ref] = append(refs, ref), key
+	}
+	return refs, keys, list.Next != "" || granted.Next != "", nil
+}
+
+// redactRecord redacts an order, or a license that names the buyer itself.
+func (r *Redactions) redactRecord(
+	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
+) (licensing.Result, error) {
+	if ref.Kind == licensing.KindOrder {
+		return r.redactOrder(ctx, ref, buyerEmail, key)
+	}
+	redact := licensing.RedactLicense{Target: licensing.Target{Key: key}, BuyerEmail: buyerEmail}
+	return r.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
+		return r.engine.SwapTogether(ctx, node.Step{Ref: ref, Cmd: redact})
+	})
 }
 
 // redactOrder redacts an order along with its license, in one transaction: once the order no longer

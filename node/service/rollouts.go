@@ -144,7 +144,7 @@ func (r *Rollouts) step(ref licensing.Ref) (more bool, err error) {
 	}
 	list, err := admittedToList(ctx, r.core, ref.Owner, func() (store.List[store.LicenseView], error) {
 		page := store.Page{Before: store.Position(p.Rollout.Cursor), Limit: rolloutPage, Scan: store.MaxListScan}
-		return r.cfg.Queries.ListLicenses(ctx, ref.Owner, "", page, p.InRollout)
+		return r.cfg.Queries.ListLicenses(ctx, ref.Owner, licensing.Customer{}, page, p.InRollout)
 	})
 	if err != nil {
 		return false, err

@@ -20,10 +20,12 @@ const (
 //
 // keep selects the items of a page; nil selects all.
 type Listings interface {
-	// ListLicenses reads licenses as ReadLicenses does for 0 devices. With a buyer's e-mail address,
-	// in any case, it reads the licenses of the buyer's orders, in the order of the orders.
+	// ListLicenses reads licenses as ReadLicenses does for 0 devices: all, or those of a customer. A license with an
+	// order has the buyer of the order, any other the buyer that it names itself. The licenses of a buyer's orders come
+	// first, in the order of the orders.
 	ListLicenses(
-		ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.License) bool,
+		ctx context.Context, owner licensing.Owner, of licensing.Customer, page Page,
+		keep func(*licensing.License) bool,
 	) (List[LicenseView], error)
 
 	// ListOrders reads all orders, or the orders with a buyer's e-mail address, in any case.

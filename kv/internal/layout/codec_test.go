@@ -251,6 +251,7 @@ func TestGoldenValues(t *testing.T) {
 	upgrade := *goldenOrder()
 	upgrade.UpgradeOf = kvtest.Key
 	show("order that names a trial", (&Order{Order: upgrade, Writers: license.Writers}).Encode())
+	show("customer", EncodeMetadata(licensing.Metadata{Customer: goldenCustomer}, nil))
 	show("alias", EncodeAlias(licensing.Alias{License: kvtest.Key.ID(), Owner: kvtest.Owner}))
 	show("settings", (&Settings{Settings: licensing.Settings{ExternalKeys: licensing.MatchCompact, KeysFixed: true},
 		Writers: license.Writers}).Encode())
@@ -259,9 +260,11 @@ func TestGoldenValues(t *testing.T) {
 	golden(t, "values.golden", b.String())
 }
 
+var goldenCustomer = licensing.Customer{BuyerEmail: "Ada@example.com", Reference: "C-1"}
+
 func TestGoldenKeys(t *testing.T) {
 	var b strings.Builder
-	id := kvtest.Key.ID()
+	id, license := kvtest.Key.ID(), kvtest.License()
 	for _, row := range []struct{ what, key string }{
 		{"license", LicenseKey(id)},
 		{"device", DeviceKey(id, kvtest.Hex)},
@@ -297,6 +300,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"order among its buyer's", BuyerListingKey(goldenOrder())},
 		{"order of the same buyer", BuyerListingKey(&licensing.Order{Owner: kvtest.Owner,
 			OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
+		{"license among its buyer's", CustomerKeys(&license, goldenCustomer)[0]},
+		{"license among those of its reference", CustomerKeys(&license, goldenCustomer)[1]},
 		{"listing, one level up", SkipKey(1, ListingKey(kvtest.Owner, kvtest.Time, id))},
 		{"orders, two levels up", SkipKey(2, OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order", OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")},

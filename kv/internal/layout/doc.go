@@ -35,8 +35,8 @@
 //
 //	l/<id>                            a license: facts, writers, up to 16 devices
 //	d/<id><hash>                      a device of a license with more than 16
-//	m/<id>                            a license's metadata and own entitlements, and its external key, sealed; the
-//	                                  license's revision guards them
+//	m/<id>                            a license's metadata, own entitlements and customer, and its external key,
+//	                                  sealed; the license's revision guards them
 //	n/<alias>                         the id and the owner of a license, by its external key or a reissued key
 //	f/<account>/<mode>/               an owner's settings
 //	e/<account>/<mode>/<epoch><record><sequence>
@@ -47,6 +47,10 @@
 //	i/<account>/<mode>/<ms><id>       empty: a license in its owner's listing, by creation
 //	c/<account>/<mode>/<ms><product>  empty: a product in its owner's listing, by creation
 //	b/<account>/<mode>/<email><order> empty: an order among those of its buyer
+//	g/<account>/<mode>/b<email><ms><id>
+//	                                  empty: a license among those of its buyer, by creation
+//	g/<account>/<mode>/r<reference><ms><id>
+//	                                  empty: a license among those with a customer's reference, by creation
 //	j/<level><entry>                  empty: an entry of a listing on an upper level of the listing
 //	o/<account>/<mode>/<order>        an order
 //	p/<order>                         an order's owner, to find an order by its number alone
@@ -76,7 +80,7 @@
 //	y/<account>/<mode>/<key>          a claim: the result of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>      empty: a claim by age, for the sweep
 //
-// i/, c/, b/, and also o/ and a/, are listings; see package kv.
+// i/, c/, b/, g/, and also o/ and a/, are listings; see package kv.
 //
 // Package kv/verify has the same table, with a check of each kind of key.
 //
@@ -87,8 +91,8 @@
 // see licensing.LicenseKeys.AliasOf, or the block of a reissued key; <trial> the same of an HMAC, see
 // licensing.LicenseKeys.TrialOf; <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
-// in lower case; <mode> is t or l; <ms> is eight bytes, big end first; <level> is
-// 1 or 2, and <entry> a key without the layout's version and the slot.
+// in lower case, and <reference> of a customer's reference; <mode> is t or l; <ms> is eight bytes, big end first;
+// <level> is 1 or 2, and <entry> a key without the layout's version and the slot.
 //
 // # Values
 //

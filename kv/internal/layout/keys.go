@@ -88,6 +88,18 @@ func BuyerListingKey(o *licensing.Order) string {
 	return InSlot(licensing.SlotOf(o.Owner), OrdersOfBuyer(o.Owner, o.BuyerEmail)+o.OrderNo)
 }
 
+// CustomerKeys returns the keys of a license in the listings of the customer that its metadata names: of the buyer, and
+// of the reference. A key is empty if the metadata has none.
+func CustomerKeys(l *licensing.License, c licensing.Customer) (keys [2]string) {
+	if c.BuyerEmail != "" {
+		keys[0] = licenseIn(LicensesOfBuyer(l.Owner, c.BuyerEmail), l.Owner, l.CreatedAt, l.Key.ID())
+	}
+	if c.Reference != "" {
+		keys[1] = licenseIn(LicensesOfReference(l.Owner, c.Reference), l.Owner, l.CreatedAt, l.Key.ID())
+	}
+	return keys
+}
+
 // ProductKey returns the key of a product's record.
 func ProductKey(owner licensing.Owner, id string) string {
 	return OfOwner(owner, "q/") + id
@@ -95,7 +107,12 @@ func ProductKey(owner licensing.Owner, id string) string {
 
 // ListingKey returns the key of a license in its owner's listing, oldest first.
 func ListingKey(owner licensing.Owner, created time.Time, id licensing.LicenseID) string {
-	return InSlot(licensing.SlotOf(owner), LicensesOf(owner)+TimeInKey(created)+BlockOf(id))
+	return licenseIn(LicensesOf(owner), owner, created, id)
+}
+
+// licenseIn returns the key of a license in a listing. All listings of licenses have the same order.
+func licenseIn(listing string, owner licensing.Owner, created time.Time, id licensing.LicenseID) string {
+	return InSlot(licensing.SlotOf(owner), listing+TimeInKey(created)+BlockOf(id))
 }
 
 // CatalogKey returns the key of a product in its owner's listing, oldest first; empty if there is no product.

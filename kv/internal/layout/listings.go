@@ -29,6 +29,29 @@ func OrdersOfBuyer(owner licensing.Owner, email string) string {
 	return "b/" + OwnerPath(owner) + string(sum[:BuyerSize])
 }
 
+// LicensesOfBuyer returns the listing of a buyer's licenses: those of the buyer's orders, and those that name the buyer
+// themselves. Its keys hold a hash of the address.
+func LicensesOfBuyer(owner licensing.Owner, email string) string {
+	return licensesOfCustomer(owner, 'b', licensing.FoldEmail(email))
+}
+
+// LicensesOfReference returns the listing of the licenses with a customer's reference. Its keys hold a hash of the
+// reference.
+func LicensesOfReference(owner licensing.Owner, reference string) string {
+	return licensesOfCustomer(owner, 'r', reference)
+}
+
+// CustomersFamily begins the keys of the listings of customers' licenses.
+const CustomersFamily = "g/"
+
+func licensesOfCustomer(owner licensing.Owner, kind byte, customer string) string {
+	sum := sha256.Sum256([]byte(customer))
+	return CustomersFamily + OwnerPath(owner) + string(kind) + string(sum[:BuyerSize])
+}
+
+// CustomerSize is the length of the part of a key that names a customer: its kind, and the hash.
+const CustomerSize = 1 + BuyerSize
+
 // BuyerSize is how many bytes of the hash of an address a key has.
 const BuyerSize = 16
 

@@ -8,7 +8,7 @@ func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+
 // metadataTable lists the fields of a license's metadata. unknown has the fields of a newer format, to be kept.
 func metadataTable(m *licensing.Metadata, unknown *[]byte) fieldTable {
 	return fieldTable{textField(1, &m.Object), textField(2, &m.ExternalKey), textField(3, &m.ReissueReason),
-		textField(4, &m.Entitlements), unknownFields(unknown)}
+		textField(4, &m.Entitlements), textField(5, &m.BuyerEmail), textField(6, &m.Reference), unknownFields(unknown)}
 }
 
 // EncodeMetadata returns the value of a license's metadata; nil if there is nothing to store.

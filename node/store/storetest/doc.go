@@ -17,6 +17,7 @@
 //	aliases.go                 licenses by external keys, and settings of owners
 //	keys.go                    API keys and master keys
 //	keyclaims.go               claims stored along with API keys
+//	customers.go               lists of customers' licenses
 //	listings.go                lists, also by buyer and product
 //	listings_pages.go          pages of lists
 //	events.go                  the feed and the history of events

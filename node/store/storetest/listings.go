@@ -24,6 +24,8 @@ func RunListings(t *testing.T, open func(t *testing.T) store.Store) {
 		{"orders, newest first", testListOrders},
 		{"orders and licenses of a buyer", testListBuyer},
 		{"an address that is removed", testListFormerBuyer},
+		{"granted licenses of a customer", testListCustomer},
+		{"a customer that changes", testListFormerCustomer},
 		{"products, which come and go", testListProducts},
 		{"a page looks at so many and no more", testListScan},
 		{"records that are added while a list is read", testListStable},
@@ -58,7 +60,7 @@ func (f fixture) licenses(
 	owner licensing.Owner, email string, keep func(*licensing.License) bool,
 ) func(store.Page) (store.List[store.LicenseView], error) {
 	return func(page store.Page) (store.List[store.LicenseView], error) {
-		return f.store.ListLicenses(f.context(), owner, email, page, keep)
+		return f.store.ListLicenses(f.context(), owner, licensing.Customer{BuyerEmail: email}, page, keep)
 	}
 }
 

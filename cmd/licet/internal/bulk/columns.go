@@ -21,6 +21,8 @@ const (
 	devicesColumn      = "devices" // only in imports
 	metadataColumn     = "metadata"
 	entitlementsColumn = "entitlements"
+	buyerEmailColumn   = "buyer_email"
+	referenceColumn    = "customer_reference"
 )
 
 // Columns returns the columns of an export in order.
@@ -28,7 +30,7 @@ func Columns() []string {
 	return []string{
 		idColumn, licenseKeyColumn, externalKeyColumn, statusColumn, productIDColumn, "order_no", maxDevicesColumn,
 		"current_devices", "created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at",
-		stateReasonColumn, metadataColumn, entitlementsColumn,
+		stateReasonColumn, metadataColumn, entitlementsColumn, buyerEmailColumn, referenceColumn,
 	}
 }
 
@@ -38,7 +40,8 @@ func exported(l *client.License) []string {
 		guard(l.ID), guard(l.LicenseKey), guard(l.ExternalKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
 		strconv.Itoa(l.MaxDevices), strconv.Itoa(l.CurrentDevices),
 		stamp(l.CreatedAt), stamp(l.ActivatedAt), stamp(l.ExpiresAt), stamp(l.SuspendedAt), stamp(l.RevokedAt),
-		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l.Entitlements))),
+		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l.Entitlements))), guard(l.BuyerEmail),
+		guard(l.CustomerReference),
 	}
 }
 

@@ -143,6 +143,12 @@ func (r *row) update(l *client.License) (update client.LicenseUpdate, err error)
 	} else if len(differs) > 0 {
 		update.Entitlements = differs
 	}
+	if r.email != "" && r.email != l.BuyerEmail {
+		update.BuyerEmail = &r.email
+	}
+	if r.reference != "" && r.reference != l.CustomerReference {
+		update.CustomerReference = &r.reference
+	}
 	return update, nil
 }
 

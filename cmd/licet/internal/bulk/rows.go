@@ -23,6 +23,7 @@ const (
 	maxQuantity   = 1_000
 	maxMaxDevices = 1_000_000
 	maxReason     = 1_000
+	maxEmail      = 254
 )
 
 // row is one row of a file: licenses to grant, or a license to change.
@@ -43,6 +44,8 @@ type row struct {
 	metadata   object
 	// entitlements of the license's own: to grant with, or to change
 	entitlements object
+	email        string // of the buyer, to grant with or to change; empty: none, or unchanged
+	reference    string // of the customer, likewise
 }
 
 // changes reports whether the row changes a license, instead of granting licenses.
@@ -94,6 +97,8 @@ func (r *rules) read(c *cells, into *row) {
 	into.maxDevices = c.integer(maxDevicesColumn, 0, maxMaxDevices)
 	into.expiresAt = c.moment(expiresAtColumn)
 	into.entitlements = c.entitlements()
+	into.email = c.line(buyerEmailColumn, maxEmail)
+	into.reference = c.line(referenceColumn, licensing.MaxCustomerReference)
 	if id, key := c.text(idColumn), c.text(licenseKeyColumn); id != "" || key != "" {
 		into.id, into.licenseKey = c.id(id), c.licenseKey(key)
 		into.metadata = c.metadata(true)
@@ -109,7 +114,7 @@ func (r *rules) read(c *cells, into *row) {
 	}
 	into.metadata = c.metadata(false)
 	into.grant = client.Grant{ProductID: c.productID(), Quantity: 1, MaxDevices: into.maxDevices,
-		ExpiresAt: into.expiresAt}
+		ExpiresAt: into.expiresAt, BuyerEmail: into.email, CustomerReference: into.reference}
 	if into.metadata != nil {
 		into.grant.Metadata = into.metadata.raw()
 	}

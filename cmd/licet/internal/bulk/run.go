@@ -326,7 +326,8 @@ func (r *run) change(ctx context.Context, row *row) error {
 	if err != nil {
 		return err
 	}
-	if update.MaxDevices != nil || update.Metadata != nil || update.Entitlements != nil {
+	if update.MaxDevices != nil || update.Metadata != nil || update.Entitlements != nil || update.BuyerEmail != nil ||
+		update.CustomerReference != nil {
 		if _, err := r.Service.UpdateLicense(ctx, l.ID, update); err != nil {
 			return r.notChanged(ctx, row, half, err)
 		}

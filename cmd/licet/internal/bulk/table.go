@@ -33,7 +33,7 @@ func (p Problem) String() string {
 func writable() []string {
 	return []string{idColumn, licenseKeyColumn, externalKeyColumn, productIDColumn, quantityColumn,
 		maxDevicesColumn, expiresAtColumn, statusColumn, stateReasonColumn, devicesColumn, metadataColumn,
-		entitlementsColumn}
+		entitlementsColumn, buyerEmailColumn, referenceColumn}
 }
 
 // table reads the rows of a CSV file.

@@ -152,25 +152,35 @@ use them until the overlap ends.`,
 
 func (s licenseGroup) licensesUpdate() *cobra.Command {
 	var devices int
-	var extra, own string
+	var extra, own, email, reference string
 	return s.command(spec{
-		use: "update LICENSE_KEY", short: "Change the device limit, metadata and entitlements of a license",
-		long: `Change the device limit, the metadata and the entitlements of a license. The command merges
-metadata: each member replaces the member with the same name, and null removes a member.
-Entitlements are added to those of the product, or replace them; null takes one away.`,
+		use: "update LICENSE_KEY", short: "Change the device limit, metadata, entitlements and customer of a license",
+		long: `Change the device limit, the metadata, the entitlements and the customer of a license. The
+command merges metadata: each member replaces the member with the same name, and null removes a
+member. Entitlements are added to those of the product, or replace them; null takes one away.
+An empty --buyer-email or --customer-reference removes it. A license with an order takes no
+--buyer-email.`,
 		example: `  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --max-devices 5
   licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --metadata '{"seat":"3B","trial":null}'
-  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --entitlements '{"export":true,"projects":10}'`,
+  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --entitlements '{"export":true,"projects":10}'
+  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --customer-reference C-1042`,
 		route: "PATCH /v1/licenses/{license_key}", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().IntVar(&devices, "max-devices", 0, "maximum `number` of devices; 0: unlimited")
 			cmd.Flags().StringVar(&extra, "metadata", "", "JSON `object` to merge, or @ and a file name")
 			cmd.Flags().StringVar(&own, "entitlements", "",
 				"JSON `object` of entitlements to change, or @ and a file name")
-			cmd.MarkFlagsOneRequired("max-devices", "metadata", "entitlements")
+			cmd.Flags().StringVar(&email, "buyer-email", "", "e-mail `address` of the buyer; empty: none")
+			cmd.Flags().StringVar(&reference, "customer-reference", "",
+				"your own `name` for the customer, up to 64 characters; empty: none")
+			cmd.MarkFlagsOneRequired("max-devices", "metadata", "entitlements", "buyer-email", "customer-reference")
 		},
 		run: func(c *session, args []string) (err error) {
-			update := client.LicenseUpdate{MaxDevices: changed(c, "max-devices", devices)}
+			update := client.LicenseUpdate{
+				MaxDevices:        changed(c, "max-devices", devices),
+				BuyerEmail:        changed(c, "buyer-email", email),
+				CustomerReference: changed(c, "customer-reference", reference),
+			}
 			if update.Metadata, err = metadata(extra); err != nil {
 				return err
 			}

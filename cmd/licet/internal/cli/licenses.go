@@ -58,6 +58,8 @@ func licenseFilterFlags(cmd *cobra.Command, filter *client.LicenseFilter) {
 	fs.StringVar(&filter.ProductID, "product-id", "", "only licenses of this `product`")
 	fs.StringVar(&filter.OrderNo, "order-no", "", "only the license of this `order`")
 	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only licenses of the buyer with this `address`")
+	fs.StringVar(&filter.CustomerReference, "customer-reference", "",
+		"only licenses with this `reference` of a customer")
 	fs.StringVar(&filter.ExternalKey, "external-key", "", "only the license with this `key` of another service")
 	Complete(cmd, "status", words(licensing.Statuses())...)
 }
@@ -82,6 +84,7 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 	return s.command(spec{
 		use: "grant", short: "Issue licenses without an order",
 		example: `  licet licenses grant --product-id editor
+  licet licenses grant --product-id editor --buyer-email anna@example.com --customer-reference C-1042
   licet licenses grant --product-id editor --external-key 7F3A-99B1-04CC
   licet licenses grant --product-id editor --quantity 100 --expires-at 2031-01-01T00:00:00Z --idempotency-key spring-campaign`,
 		route: "POST /v1/licenses", scope: "licenses",
@@ -99,6 +102,9 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 				"JSON `object` of entitlements besides those of the product, or @ and a file name")
 			fs.StringVar(&grant.ExternalKey, "external-key", "",
 				"`key` from the service that sold the license; this key activates the license too")
+			fs.StringVar(&grant.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer of the licenses")
+			fs.StringVar(&grant.CustomerReference, "customer-reference", "",
+				"your own `name` for the customer, such as a number, up to 64 characters")
 			onceFlag(fs)
 			_ = cmd.MarkFlagRequired("product-id")
 		},

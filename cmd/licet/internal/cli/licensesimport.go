@@ -29,13 +29,14 @@ func (s licenseGroup) licensesImport() *cobra.Command {
 		long: `Grant and change licenses from a CSV file. The first row names the columns, in any order:
 
   - A row without id and license_key grants licenses. It needs product_id; quantity (default 1),
-    max_devices, expires_at, metadata and entitlements are optional. For a license that another
-    service sold, external_key is the key at that service, devices is a JSON array of the
-    devices to bind, and status may be suspended or revoked. If a license with the external_key
-    exists, nothing changes.
-  - A row with id, license_key or both changes that license. It sets max_devices, expires_at and
-    metadata unless they are empty. The command merges metadata; null removes a member. It
-    changes the entitlements that differ; null takes one away.
+    max_devices, expires_at, metadata, entitlements, buyer_email and customer_reference are
+    optional. For a license that another service sold, external_key is the key at that service,
+    devices is a JSON array of the devices to bind, and status may be suspended or revoked. If a
+    license with the external_key exists, nothing changes.
+  - A row with id, license_key or both changes that license. It sets max_devices, expires_at,
+    metadata, buyer_email and customer_reference unless they are empty. The command merges
+    metadata; null removes a member. It changes the entitlements that differ; null takes one
+    away.
     Prefer id: without it, the command looks the license up by its key, which proxies log.
   - The command ignores the other columns of an export.
 

@@ -16,9 +16,10 @@ func (s Setup) redactCommand() *cobra.Command {
 	return s.command(spec{
 		use: "redact", short: "Remove the personal data of a buyer",
 		long: `Remove the personal data of a buyer who asks to be forgotten: the e-mail address, description,
-metadata and reason of each order with that address, and the metadata and reason of its
-license. Nothing else in orders and licenses changes. This can't be undone: the command asks
-for confirmation on a terminal.
+metadata and reason of each order with that address, and the address, customer reference,
+metadata and reasons of its license and of each granted license with that address. Nothing
+else in orders and licenses changes. This can't be undone: the command asks for confirmation
+on a terminal.
 
 If the command is interrupted, repeat it to continue. The service stores later orders of the
 buyer as usual. docs/guides/personal-data.md lists what stays, and how long etcd and backups
