@@ -24,6 +24,8 @@ type naive struct {
 	month       string // the latest in which one was counted
 	removals    int    // in that month
 	notes       map[string]string
+	sold        bool
+	customer    licensing.Customer
 
 	inactiveAfter int // days; 0: never
 	atLeast       int // equal components of a device that has changed; 0: none
@@ -84,6 +86,15 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 	case licensing.ValidateLicense:
 		a.Invalid, a.Device = n.validate(c, now)
 	case licensing.UpdateLicense:
+		if n.sold && c.BuyerEmail != nil && *c.BuyerEmail != "" {
+			return answer{Reason: licensing.ReasonInvalidField}
+		}
+		if c.BuyerEmail != nil {
+			n.customer.BuyerEmail = *c.BuyerEmail
+		}
+		if c.CustomerReference != nil {
+			n.customer.Reference = *c.CustomerReference
+		}
 		if c.MaxDevices != nil && *c.MaxDevices != n.max {
 			n.max, n.allowedOver = *c.MaxDevices, 0
 			if n.max > 0 && len(n.devices) > n.max {
@@ -138,7 +149,10 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 	case licensing.RenewLicense:
 		a.Reason = n.renew(c, now)
 	case licensing.RedactLicense:
-		n.why = ""
+		if c.BuyerEmail != "" && !strings.EqualFold(c.BuyerEmail, n.customer.BuyerEmail) {
+			return answer{Reason: licensing.ReasonLicenseNotFound}
+		}
+		n.why, n.customer = "", licensing.Customer{}
 		clear(n.notes)
 		n.dropComponents()
 	case licensing.ExpireLicense:

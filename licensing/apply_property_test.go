@@ -19,7 +19,7 @@ import (
 // back only what is marked as changed.
 type shelf struct {
 	license  licensing.License
-	metadata string
+	metadata licensing.Metadata
 	devices  map[string]licensing.Device
 }
 
@@ -27,7 +27,7 @@ func (s *shelf) load(c licensing.Command) licensing.Record {
 	l := s.license
 	r := licensing.Record{License: &l}
 	if licensing.NeedsMetadata(c) {
-		r.Metadata = &licensing.Metadata{Object: s.metadata}
+		r.Metadata = new(s.metadata)
 	}
 	if device := c.DeviceID(); device != "" {
 		d, bound := s.devices[device]
@@ -54,7 +54,8 @@ func (s *shelf) keep(t *rapid.T, r licensing.Record) {
 		if !r.Changed {
 			t.Fatal("the metadata is changed, the record is not")
 		}
-		s.metadata = r.Metadata.Object
+		s.metadata = *r.Metadata
+		s.metadata.Changed = false
 	}
 	for id, entry := range r.Devices {
 		switch {
@@ -162,6 +163,12 @@ func drawHappening(t *rapid.T) happening {
 		if rapid.Bool().Draw(t, "with max") {
 			c.MaxDevices = new(rapid.IntRange(0, 5).Draw(t, "max"))
 		}
+		if rapid.Bool().Draw(t, "with buyer") {
+			c.BuyerEmail = new(drawBuyer(t))
+		}
+		if rapid.Bool().Draw(t, "with reference") {
+			c.CustomerReference = new(rapid.SampledFrom([]string{"", "C-1", "c-1"}).Draw(t, "reference"))
+		}
 		return fixed(c)
 	case "extend":
 		return fixed(licensing.RenewLicense{Target: target,
@@ -176,7 +183,7 @@ func drawHappening(t *rapid.T) happening {
 			return licensing.ExpireLicense{Before: now}
 		}, listening, trusted}
 	case "redact":
-		return fixed(licensing.RedactLicense{Target: target})
+		return fixed(licensing.RedactLicense{Target: target, BuyerEmail: drawBuyer(t)})
 	case "suspend":
 		return fixed(licensing.SuspendLicense{Target: target, Reason: drawReason(t)})
 	case "reinstate":
@@ -192,6 +199,10 @@ func drawInactive(t *rapid.T) licensing.Period {
 
 func drawMatch(t *rapid.T) licensing.DeviceMatch {
 	return rapid.SampledFrom([]licensing.DeviceMatch{{}, {1, 1}, {1, 4}, {2, 2}}).Draw(t, "match")
+}
+
+func drawBuyer(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "ada@example.com", "ADA@example.com", "bob@example.com"}).Draw(t, "buyer")
 }
 
 func drawReason(t *rapid.T) string {
@@ -257,7 +268,8 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			},
 			InactiveAfter: drawInactive(t), Match: drawMatch(t),
 		}
-		folded := licensing.NewLicense(terms.Issue(shopKey, shop, app, "ord_1", now), &licensing.Metadata{}, "key_1")
+		order := rapid.SampledFrom([]string{"", "ord_1"}).Draw(t, "order")
+		folded := licensing.NewLicense(terms.Issue(shopKey, shop, app, order, now), &licensing.Metadata{}, "key_1")
 		folded.Devices, folded.Changed = licensed(nil).Devices, false
 		folded.Leases = licensing.KnownLeases{All: true, Every: true}
 		singly := slices.Clone(folded.Events) // by the commands one by one
@@ -265,7 +277,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 		stored := &shelf{license: *folded.License, devices: map[string]licensing.Device{}}
 		model := &naive{
 			max: terms.MaxDevices, devices: map[string]licensing.Device{}, notes: map[string]string{},
-			selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth,
+			selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth, sold: order != "",
 			inactiveAfter: terms.InactiveAfter.Days, atLeast: terms.Match.AtLeast,
 			perMonthMoved: terms.Match.ChangesPerMonth,
 		}
@@ -333,14 +345,18 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
 		}
 		notes := map[string]string{}
-		if stored.metadata != "" {
-			if err := json.Unmarshal([]byte(stored.metadata), &notes); err != nil {
+		if stored.metadata.Object != "" {
+			if err := json.Unmarshal([]byte(stored.metadata.Object), &notes); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if diff := cmp.Diff(model.notes, notes); diff != "" || folded.Metadata.Object != stored.metadata {
-			t.Fatalf("the metadata, one by one %s and folded %s (-want +got):\n%s", stored.metadata,
-				folded.Metadata.Object, diff)
+		folded.Metadata.Changed = false
+		if diff := cmp.Diff(model.notes, notes); diff != "" || *folded.Metadata != stored.metadata {
+			t.Fatalf("the metadata, one by one %+v and folded %+v (-want +got):\n%s", stored.metadata,
+				*folded.Metadata, diff)
+		}
+		if stored.metadata.Customer != model.customer {
+			t.Fatalf("the customer is %+v, want %+v", stored.metadata.Customer, model.customer)
 		}
 		if folded.Changed != anyChange {
 			t.Fatalf("the fold has Changed %v, the commands one by one %v", folded.Changed, anyChange)
@@ -384,7 +400,8 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 		licensing.EventLicenseRenewed)
 	add(l.MaxDevices != was.MaxDevices || l.InactiveAfter != was.InactiveAfter || l.Match != was.Match ||
 		l.SelfService != was.SelfService || l.Terms != was.Terms ||
-		!redacted && after.Metadata.Object != before.Metadata.Object, licensing.EventLicenseUpdated)
+		!redacted && (after.Metadata.Object != before.Metadata.Object ||
+			after.Metadata.Customer != before.Metadata.Customer), licensing.EventLicenseUpdated)
 	add(!undone && !l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
 	add(!l.LimitReportedAt.Equal(was.LimitReportedAt), licensing.EventLicenseLimitReached)
 	changed := l.Changes != was.Changes && l.Match == was.Match

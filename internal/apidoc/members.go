@@ -199,12 +199,12 @@ func members() map[string]string {
 		"EventLicense.order_no": "null for a granted license",
 		"LicenseUpdate.max_devices": "0: unlimited. It may be below `current_devices`: bound devices stay, and no " +
 			"new device is bound",
-		"License.buyer_email": "the e-mail address of the buyer of a granted license; null for a license with " +
-			"an order: the order names the buyer",
-		"EventLicense.buyer_email": "the e-mail address of the buyer of a granted license; null for a license with " +
-			"an order: the order names the buyer",
-		"LicenseUpdate.buyer_email": "the e-mail address of the buyer; null removes it. A license with an order " +
-			"takes none: 42200",
+		"License.buyer_email": "the e-mail address of the buyer of a granted license; null for a trial and for " +
+			"a license with an order: the order names the buyer",
+		"EventLicense.buyer_email": "the e-mail address of the buyer of a granted license; null for a trial and for " +
+			"a license with an order: the order names the buyer",
+		"LicenseUpdate.buyer_email": "the e-mail address of the buyer; null removes it. A trial and a license " +
+			"with an order take none: 42200",
 		"LicenseUpdate.customer_reference": "the shop's own name for the customer; null removes it",
 		"LicenseUpdate.entitlements": "changes of the license's own: each code replaces that code, null takes the " +
 			"entitlement away; see [Entitlements](#entitlements)",

@@ -76,6 +76,9 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
 		{name: "a license's own entitlements are left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return bare{s} }},
+		{name: "a license's reference is left out, now and then",
+			store: func(_ *run, s store.Store) store.Store { return nameless{s} }},
+		{name: "the listings of customers are left alone, now and then", txn: unlisted},
 		{name: "an alias is left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return aliasless{s} }},
 		{name: "an alias is written without a compare", txn: uncomparedAliases,
@@ -241,6 +244,18 @@ func (s bare) Commit(ctx context.Context, change store.Change) (store.Outcome, e
 	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(10) == 0 {
 		forgetful := *r.Metadata
 		forgetful.Entitlements = ""
+		r.Metadata = &forgetful
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// nameless forgets one in three changes of a customer's reference.
+type nameless struct{ store.Store }
+
+func (s nameless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(3) == 0 {
+		forgetful := *r.Metadata
+		forgetful.Reference = ""
 		r.Metadata = &forgetful
 	}
 	return s.Store.Commit(ctx, change)

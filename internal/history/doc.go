@@ -14,6 +14,7 @@
 //	shop_test.go              the client that orders, pays and refunds
 //	external_test.go          clients that bring the same external keys, and the aliases of these
 //	entitlements_test.go      other terms of the product, and the entitlements of licenses
+//	customers_test.go         the customers of licenses, and their listings
 //	reissue_test.go           new keys of a license, and which keys clients present
 //	leases_test.go            licenses with leases: the model, what must hold between two revisions, and seeded bugs
 //	bank_test.go              a payment provider that outlives the nodes

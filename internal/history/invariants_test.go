@@ -45,6 +45,7 @@ func (r *run) inspect(t *timeline) []violation {
 		}
 		i.facts(key, states, byKey[key])
 		i.terms(t, key, states)
+		i.customers(key, states)
 		i.leases(key, states)
 		i.explained(key, states, byKey[key])
 	}

@@ -134,6 +134,7 @@ func licenseCommand(in input) licensing.Command {
 		if in.Note != 0 {
 			update.Metadata = fmt.Sprintf(`{"note":%d}`, in.Note)
 			update.Entitlements = licensing.Entitlements(update.Metadata)
+			update.CustomerReference = &update.Metadata
 		}
 		return update
 	}
@@ -144,6 +145,10 @@ func (l *license) seen(view *store.LicenseView) output {
 	out := output{Verdict: accepted, Facts: factsOf(&view.License)}
 	for _, d := range view.Devices {
 		out.Devices |= l.bit(d.ID)
+	}
+	if view.Metadata.Reference != view.Metadata.Object {
+		out.Note = -1 // only half of a note
+		return out
 	}
 	if view.Metadata.Object == seatNote {
 		return out

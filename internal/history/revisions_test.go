@@ -41,6 +41,7 @@ type licenseAt struct {
 	noteWritten                       bool // its metadata
 	terms, own                        licensing.TermsVersion
 	entitlements                      licensing.Entitlements // its own
+	listed, belongs                   []string               // the listings of customers that it is in, and belongs in
 	reissues                          string
 	product                           string
 	trial                             string // the name of its trial
@@ -77,6 +78,7 @@ type timeline struct {
 	licenses map[licensing.LicenseID][]*licenseAt
 	orders   map[string][]*orderAt
 	notes    map[licensing.LicenseID]string   // the metadata of licenses, as it is at last
+	listed   listings                         // the same of their entries in the listings of customers
 	keysOf   map[string][]*eventsOf           // of events, by record
 	changed  []string                         // keys of events that were changed
 	epochs   []int64                          // the revisions at which epochs have begun
@@ -115,7 +117,7 @@ func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
 		trials: map[string][]trialAt{},
-		terms:  map[licensing.TermsVersion]int64{}}
+		terms:  map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -222,6 +224,10 @@ func (t *timeline) replay(
 			if t.notes[id] = string(event.Kv.Value); len(t.licenses[id]) > 0 || touched[id] != nil {
 				touch(id).noteWritten = true
 			}
+		case "g":
+			if place, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
+				t.listed.note(slot, place, event)
+			}
 		case "q":
 			if rest != t.account+"/t/pro" {
 				continue
@@ -289,6 +295,10 @@ func (t *timeline) replay(
 		if l.entitlements, err = entitled(t.notes[id]); err != nil {
 			return err
 		}
+		if l.belongs, err = listingsOf(t.notes[id]); err != nil {
+			return err
+		}
+		l.listed = t.listed.of(id)
 		if l.spilled {
 			l.devices = map[string]int64{}
 			l.ends = map[string]int64{}

@@ -115,7 +115,7 @@ func (r *run) shop(number int) {
 				r.transact(random, deed{What: "note", Order: order.OrderNo},
 					func(ctx context.Context, p *process) (licensing.Order, error) {
 						cmd := licensing.UpdateLicense{Target: licensing.Target{Key: paid.LicenseKey},
-							Metadata: seatNote}
+							Metadata: seatNote, CustomerReference: new(seatNote)}
 						_, err := p.node.Do(ctx, licensing.LicenseRef(paid.LicenseKey), cmd)
 						return licensing.Order{}, err
 					})
