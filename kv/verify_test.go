@@ -105,7 +105,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 157 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 159 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -116,7 +116,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 157 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 159 {
 		t.Errorf("CountKeys returns %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -236,7 +236,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
-	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 153 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 158 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {

@@ -44,11 +44,15 @@ func (r *Record) searchesInactive(now time.Time) bool {
 	if !l.losesInactive() || l.CurrentDevices > l.MaxDevices {
 		return false
 	}
-	from := l.SeenFrom
-	if from.IsZero() {
-		from = l.CreatedAt
+	return !l.seenFrom().After(l.unseenSince(r.stampAt(now)))
+}
+
+// seenFrom returns a time before which no bound device was last seen.
+func (l *License) seenFrom() time.Time {
+	if l.SeenFrom.IsZero() {
+		return l.CreatedAt
 	}
-	return !from.After(l.unseenSince(r.stampAt(now)))
+	return l.SeenFrom
 }
 
 // longestUnseen returns the bound device that was not seen for longest, of those in the record, and the earliest time

@@ -127,7 +127,7 @@ func (c Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
 	if r.matches() {
 		entry.Device.Components = c.Components
 	}
-	if now.Before(l.SeenFrom) {
+	if now.Before(l.seenFrom()) {
 		l.SeenFrom = now
 	}
 	entry.Bound, entry.Changed, r.Changed = true, true, true

@@ -238,9 +238,7 @@ func (c ApplyTerms) changed(before *License) License {
 		l.Removals.Count = min(l.Removals.Count, l.SelfService.RemovalsPerMonth) // 0 for any number counts nothing
 	}
 	if c.Applies&RolloutInactive != 0 && !l.Lease.Leased() && c.Terms.InactiveAfter != l.InactiveAfter {
-		if l.InactiveAfter = c.Terms.InactiveAfter; l.InactiveAfter.IsZero() {
-			l.SeenFrom = time.Time{}
-		}
+		l.InactiveAfter = c.Terms.InactiveAfter
 	}
 	if c.Applies&RolloutMatch != 0 && !l.Lease.Leased() && c.Terms.Match != l.Match {
 		if l.Match = c.Terms.Match; l.Match.AtLeast == 0 {
