@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"strings"
 
 	"github.com/rs/zerolog"
@@ -71,7 +72,7 @@ func (b *etcdLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	if text == "" {
 		text = b.err
 	}
-	if strings.Contains(text, tooEarly) {
+	if strings.Contains(text, tooEarly) || strings.HasSuffix(text, context.Canceled.Error()) { // the client gave up
 		level = zerolog.DebugLevel
 	}
 	event := b.log.WithLevel(level)

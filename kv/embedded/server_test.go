@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -240,11 +241,14 @@ func TestEtcdLogPassesOnMessageAndErrorOnly(t *testing.T) {
 
 	log.Error("failed to update storage version",
 		zap.Error(errors.New("cannot detect storage schema version: missing term information")))
+	log.Error("unexpected error during readonly txn",
+		zap.Error(fmt.Errorf("applyTxn: failed Range: %w", context.Canceled)))
 
 	want := `{"level":"error","component":"etcd","error":"the reason","message":"broken"}
 {"level":"warn","component":"etcd","message":"slow"}
 {"level":"warn","component":"etcd","error":"from with","message":"later"}
 {"level":"debug","component":"etcd","error":"cannot detect storage schema version: missing term information","message":"failed to update storage version"}
+{"level":"debug","component":"etcd","error":"applyTxn: failed Range: context canceled","message":"unexpected error during readonly txn"}
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
