@@ -87,7 +87,25 @@ func (h *shop) stock(ctx context.Context) error {
 	if _, err := h.desk.SuspendLicense(ctx, h.suspended, "a test"); err != nil {
 		return err
 	}
-	_, err = h.desk.RevokeLicense(ctx, h.revoked, "a test")
+	if _, err = h.desk.RevokeLicense(ctx, h.revoked, "a test"); err != nil {
+		return err
+	}
+	return h.lease(ctx)
+}
+
+// lease makes a device take a lease of a floating license, for longer than the lab runs.
+func (h *shop) lease(ctx context.Context) error {
+	devices, floating := maxDevices, "render-farm"
+	if _, err := h.desk.PutProduct(ctx, floating, client.ProductTerms{
+		MaxDevices: &devices, DeviceMode: "leased", LeaseSeconds: int((24 * time.Hour).Seconds()),
+	}); err != nil {
+		return fmt.Errorf("describe a product with floating licenses: %w", err)
+	}
+	granted, err := h.desk.GrantLicenses(ctx, client.Grant{ProductID: floating, Quantity: 1})
+	if err != nil {
+		return fmt.Errorf("grant a floating license: %w", err)
+	}
+	_, err = h.program.Activate(ctx, client.Activation{LicenseKey: granted[0].LicenseKey, DeviceID: "laptop"})
 	return err
 }
 
