@@ -21,17 +21,8 @@ const (
 // losing grants a license that loses devices after 30 days, or whose devices may change if one component is equal.
 func losing(t *testing.T, n *service.Service, maxDevices int) licensing.LicenseKey {
 	t.Helper()
-	product := fmt.Sprintf("losing-%d", maxDevices)
-	if _, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{ID: product, Owner: nodetest.Owner,
-		Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices, InactiveAfter: licensing.Period{Days: 30},
-			Match: licensing.DeviceMatch{AtLeast: 1, ChangesPerMonth: 2}}}); err != nil {
-		t.Fatal(err)
-	}
-	granted, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: product, Quantity: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return granted[0].License.Key
+	return grantOf(t, n, fmt.Sprintf("losing-%d", maxDevices), licensing.Terms{MaxDevices: maxDevices,
+		InactiveAfter: licensing.Period{Days: 30}, Match: licensing.DeviceMatch{AtLeast: 1, ChangesPerMonth: 2}})
 }
 
 // TestInactiveSlots: on a full license, the next activation takes the slot of the device that was not seen for longest,
@@ -45,19 +36,10 @@ func TestInactiveSlots(t *testing.T) {
 				clock := &nodetest.Clock{}
 				n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
 				key := losing(t, n, devices)
-				other := n
-				node := func() *service.Service {
-					if forgetful {
-						other = nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
-					}
-					return other
-				}
+				node := nodesOf(t, n, clock, forgetful)
 				refused := func(device string) {
 					t.Helper()
-					_, err := nodetest.Activate(nodetest.Context(t), node(), key, device)
-					if licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached {
-						t.Fatalf("%s was answered %v", device, err)
-					}
+					wantFull(t, node(), key, device)
 				}
 				for i := range devices {
 					nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
@@ -109,12 +91,7 @@ func TestFullLicenseIsNotSearched(t *testing.T) {
 	for i := range devices {
 		nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
 	}
-	refused := func() {
-		if _, err := nodetest.Activate(nodetest.Context(t), n, key, "another"); licensing.ReasonOf(err) !=
-			licensing.ReasonDeviceLimitReached {
-			t.Errorf("answered %v", err)
-		}
-	}
+	refused := func() { wantFull(t, n, key, "another") }
 	refused()
 	c.expect(t, "a full license", made{confirms: 1}, refused)
 	clock.Advance(20 * inactiveDay)
@@ -135,21 +112,7 @@ func TestManyTakeInactiveSlots(t *testing.T) {
 	rival := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
 	key := losing(t, n, devices)
 	comes := func(from, to int) int64 {
-		var group sync.WaitGroup
-		var count atomic.Int64
-		for i := from; i < to; i++ {
-			group.Go(func() {
-				at := []*service.Service{n, rival}[i%2]
-				switch _, err := nodetest.Activate(nodetest.Context(t), at, key, fmt.Sprint("device ", i)); {
-				case err == nil:
-					count.Add(1)
-				case licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached:
-					t.Errorf("device %d: %v", i, err)
-				}
-			})
-		}
-		group.Wait()
-		return count.Load()
+		return activateAtOnce(t, [2]*service.Service{n, rival}, key, from, to)
 	}
 	if got := comes(0, 200); got != devices {
 		t.Fatalf("%d of %d devices are bound", got, devices)
@@ -179,10 +142,7 @@ func TestWrongClockRemovesNoDevice(t *testing.T) {
 			}
 			clock.Advance(inactive)
 			nodetest.MeetNodes(comparison, -inactive) // a second node says that it is earlier
-			_, err := nodetest.Activate(nodetest.Context(t), n, key, "another")
-			if licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached {
-				t.Errorf("answered %v", err)
-			}
+			wantFull(t, n, key, "another")
 			nodetest.MeetNodes(comparison, 0, 0)
 			nodetest.MeetNodes(comparison, 0, 0)
 			nodetest.WantError(t, n.ActsByTime(), nil)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,17 +24,8 @@ const lease = 10 * time.Minute
 // floating grants a license with leases.
 func floating(t *testing.T, n *service.Service, maxDevices int) licensing.LicenseKey {
 	t.Helper()
-	product := fmt.Sprintf("floating-%d", maxDevices)
-	if _, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{ID: product, Owner: nodetest.Owner,
-		Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices,
-			Lease: licensing.LeaseTerms{Length: lease, Longest: time.Hour}}}); err != nil {
-		t.Fatal(err)
-	}
-	granted, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: product, Quantity: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return granted[0].License.Key
+	return grantOf(t, n, fmt.Sprintf("floating-%d", maxDevices), licensing.Terms{MaxDevices: maxDevices,
+		Lease: licensing.LeaseTerms{Length: lease, Longest: time.Hour}})
 }
 
 // TestLapsedSlots: on a full license, the next activation takes a slot whose lease has lapsed, and its guard too. That
@@ -48,19 +38,10 @@ func TestLapsedSlots(t *testing.T) {
 				clock := &nodetest.Clock{}
 				n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
 				key := floating(t, n, devices)
-				other := n
-				node := func() *service.Service {
-					if forgetful {
-						other = nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
-					}
-					return other
-				}
+				node := nodesOf(t, n, clock, forgetful)
 				refused := func(device string) {
 					t.Helper()
-					_, err := nodetest.Activate(nodetest.Context(t), node(), key, device)
-					if licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached {
-						t.Fatalf("%s was answered %v", device, err)
-					}
+					wantFull(t, node(), key, device)
 				}
 				for i := range devices {
 					nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
@@ -94,22 +75,8 @@ func TestManyTakeLapsedSlots(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
 	rival := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
 	key := floating(t, n, devices)
-	comes := func(from, to int) (leased int64) {
-		var group sync.WaitGroup
-		var count atomic.Int64
-		for i := from; i < to; i++ {
-			group.Go(func() {
-				at := []*service.Service{n, rival}[i%2]
-				switch _, err := nodetest.Activate(nodetest.Context(t), at, key, fmt.Sprint("device ", i)); {
-				case err == nil:
-					count.Add(1)
-				case licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached:
-					t.Errorf("device %d: %v", i, err)
-				}
-			})
-		}
-		group.Wait()
-		return count.Load()
+	comes := func(from, to int) int64 {
+		return activateAtOnce(t, [2]*service.Service{n, rival}, key, from, to)
 	}
 	if got := comes(0, 200); got != devices {
 		t.Fatalf("%d of %d devices have leases", got, devices)
@@ -274,10 +241,7 @@ func TestWrongClockTakesNoSlot(t *testing.T) {
 			nodetest.MeetNodes(comparison, -lease-time.Minute) // a second node says that it is earlier
 			nodetest.WantError(t, n.ActsByTime(), licensing.ErrUnavailable)
 			nodetest.MustActivate(t, n, key, "the last")
-			_, err := nodetest.Activate(nodetest.Context(t), n, key, "another")
-			if licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached {
-				t.Errorf("answered %v", err)
-			}
+			wantFull(t, n, key, "another")
 			nodetest.MustActivate(t, n, key, "device 0") // as its own device
 			nodetest.MeetNodes(comparison, 0, 0)
 			nodetest.MeetNodes(comparison, 0, 0)
