@@ -56,7 +56,7 @@ func (t LeaseTerms) CheckDevices(limit int) error {
 	return nil
 }
 
-// KnownLeases says what a record knows of the devices of its license besides those that the commands touch: of a
+// KnownLeases says what a record knows of the devices of its license besides the devices that the commands touch: of a
 // license with leases by the ends of these, and otherwise by when the devices were last seen. The store sets it.
 type KnownLeases struct {
 	// All: Devices has every lease of the license whose guard has passed, except those that end at Next or later; or

@@ -86,7 +86,7 @@ func (w *writeLimits) refuse(record *licensing.Record, c *call, growth licensing
 }
 
 // refuseSearch returns the error of the limit that refuses a search for lapsed leases, which may read 10,000 devices.
-// The limits of bytes refuse a search because of earlier ones, and the limit of new devices one that would be in vain.
+// The limits of bytes refuse a search because of earlier searches, and the limit of new devices refuses a vain search.
 // Commands of the service itself are not refused.
 func (w *writeLimits) refuseSearch(l *licensing.License, c *call) error {
 	if _, activates := c.cmd.(licensing.Activate); w == nil || !activates {

@@ -41,7 +41,7 @@ type group struct {
 	LeaseSeconds int `json:"lease_seconds"`
 }
 
-// product returns the product of the licenses: editor, which every service has, or one that terms describe.
+// product returns the product of the licenses: editor, which every service has, or a product that terms describe.
 func (g *group) product() (id string, terms client.ProductTerms) {
 	if g.LeaseSeconds == 0 {
 		return "editor", terms

@@ -10,7 +10,7 @@ import (
 	"licet/node/store"
 )
 
-// testInactive fills a license whose terms remove inactive devices, and removes those that were not seen for longest.
+// testInactive fills a license whose terms remove inactive devices, and removes the devices unseen for longest.
 func testInactive(t *testing.T, f fixture) {
 	const devices, day = 120, 24 * time.Hour // more than one search finds
 	l := f.license(devices)

@@ -45,7 +45,7 @@ type row struct {
 	// entitlements of the license's own: to grant with, or to change
 	entitlements object
 	email        string // of the buyer, to grant with or to change; empty: none, or unchanged
-	reference    string // of the customer, likewise
+	reference    string // of the customer, to grant with or to change; empty: none, or unchanged
 }
 
 // changes reports whether the row changes a license, instead of granting licenses.
