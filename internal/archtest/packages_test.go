@@ -110,6 +110,13 @@ var packages = []row{
 		thirdParty: []string{},
 	},
 	{
+		path:       "receipt",
+		purpose:    "signed documents of installed programs: sign and verify; imports no third-party code",
+		thirdParty: []string{},
+		forbidden:  []string{"crypto/rand", "io/fs", "log/...", "net/...", "os/...", "syscall"},
+		noClock:    true,
+	},
+	{
 		path:    "handlers",
 		purpose: "HTTP: routes, request types, errors, limits",
 		imports: []string{

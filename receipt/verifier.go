@@ -1,0 +1,120 @@
+package receipt
+
+import (
+	"crypto/ed25519"
+	"time"
+)
+
+// Leeway is how far a device's clock may be behind the service's.
+const Leeway = 5 * time.Minute
+
+// Verifier verifies receipts for one program on one device.
+type Verifier struct {
+	Root      ed25519.PublicKey // embedded in the program, see [ParseRoot]
+	AccountID string
+	Mode      string // test or live
+	ProductID string
+	DeviceID  string
+	// Grace is how much longer a receipt counts without a newer list of revocations than the receipt's
+	// revocation_max_age. The receipt's own end stays.
+	Grace time.Duration
+	Nonce string // of the request that the receipt must answer; empty: any receipt will do
+}
+
+// Documents are what a device holds, each as the service sent it.
+type Documents struct {
+	Keys        string   `json:"keys"`        // the set of receipt keys
+	Receipt     string   `json:"receipt"`     // of this device
+	Revocations []string `json:"revocations"` // a whole list, and the increments after it; may be empty
+}
+
+// Seen is the newest of what the device has seen. A program stores Seen along with the documents: without it, nobody
+// notices that older documents have replaced newer ones.
+type Seen struct {
+	Time      int64  `json:"time"`       // of the service, in Unix seconds
+	Keys      int64  `json:"keys"`       // iat of the set of keys
+	LicenseID string `json:"license_id"` // that Revision belongs to
+	Revision  int64  `json:"revision"`   // of a receipt
+	Epoch     int64  `json:"epoch"`      // of a list of revocations
+}
+
+// Verify checks the documents, in this order: the set of keys, the receipt, the device's clock, the lists of
+// revocations. It returns the receipt if the license may be used now, and what the device has seen with these
+// documents. The error is an [*Error] with the first reason. If the reason is Voided or Stale, the device has seen the
+// set of keys, the lists and their time; with other reasons, it has seen nothing new.
+func (v *Verifier) Verify(d Documents, seen Seen, now time.Time) (*Receipt, Seen, error) {
+	at := now.Unix()
+	soon := now.Add(Leeway).Unix()
+	keys, err := openKeySet(d.Keys, v.Root)
+	switch {
+	case err != nil:
+		return nil, seen, err
+	case keys.AccountID != v.AccountID || keys.Mode != v.Mode:
+		return nil, seen, refuse(Audience, "the set of keys is of another account or mode")
+	case keys.IssuedAt < seen.Keys:
+		return nil, seen, refuse(Older, "the device has seen a newer set of keys")
+	case keys.IssuedAt > soon:
+		return nil, seen, refuse(NotYetValid, "the set of keys is from the future")
+	case keys.ExpiresAt <= at:
+		return nil, seen, refuse(Expired, "the set of keys has ended")
+	}
+	r, err := openReceipt(d.Receipt, keys)
+	switch {
+	case err != nil:
+		return nil, seen, err
+	case r.AccountID != v.AccountID || r.Mode != v.Mode || r.ProductID != v.ProductID:
+		return nil, seen, refuse(Audience, "the receipt is of another account, mode or product")
+	case r.DeviceID != v.DeviceID:
+		return nil, seen, refuse(Device, "the receipt is of another device")
+	case v.Nonce != "" && r.Nonce != v.Nonce:
+		return nil, seen, refuse(Nonce, "the receipt answers another request")
+	case r.NotBefore > soon || r.IssuedAt > soon:
+		return nil, seen, refuse(NotYetValid, "the receipt is from the future")
+	case r.ExpiresAt <= at:
+		return nil, seen, refuse(Expired, "the receipt has ended")
+	case r.LicenseID == seen.LicenseID && r.Revision < seen.Revision:
+		return nil, seen, refuse(Older, "the device has seen a newer receipt")
+	case seen.Time > soon:
+		return nil, seen, refuse(ClockSetBack, "the device has seen a later time of the service")
+	}
+	list, err := v.openLists(d.Revocations, keys, seen, soon)
+	if err != nil {
+		return nil, seen, err
+	}
+	known := max(r.IssuedAt, list.AsOf) // nothing was revoked until then
+	seen.Time, seen.Keys, seen.Epoch = max(seen.Time, keys.IssuedAt, known), keys.IssuedAt, list.Epoch
+	voided := max(list.Entries.voids(RevocationName(r.LicenseID, "")),
+		list.Entries.voids(RevocationName(r.LicenseID, r.DeviceID)))
+	if uint64(r.Revision) <= voided || r.Status == "revoked" || r.Status == "suspended" {
+		return nil, seen, refuse(Voided, "the service has revoked the receipt")
+	}
+	if age := at - known; r.RevocationsAge > 0 && age > r.RevocationsAge+int64(v.Grace/time.Second) {
+		return nil, seen, refuse(Stale, "the newest list of revocations is %d seconds old", age)
+	}
+	seen.LicenseID, seen.Revision = r.LicenseID, r.Revision
+	return r, seen, nil
+}
+
+// openLists returns the whole list and its increments as one list; an empty list if there is none.
+func (v *Verifier) openLists(documents []string, keys *KeySet, seen Seen, soon int64) (*Revocations, error) {
+	all := &Revocations{}
+	for _, document := range documents {
+		list, err := openRevocations(document, keys)
+		switch {
+		case err != nil:
+			return nil, err
+		case list.AccountID != v.AccountID || list.Mode != v.Mode:
+			return nil, refuse(Audience, "the list is of another account or mode")
+		case list.AsOf > soon:
+			return nil, refuse(NotYetValid, "the list is from the future")
+		case list.After != all.Epoch || list.AsOf < all.AsOf:
+			return nil, refuse(Older, "the list does not continue the list before it")
+		}
+		list.Entries = all.Entries.merge(list.Entries)
+		all = list
+	}
+	if all.Epoch < seen.Epoch {
+		return nil, refuse(Older, "the device has seen a newer list")
+	}
+	return all, nil
+}
