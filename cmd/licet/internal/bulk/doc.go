@@ -44,6 +44,7 @@
 //	repeated.go    licenses that two rows name, by id and by key
 //	import.go      Import: start and continue
 //	run.go         the second reading: send rows
+//	parallel.go    several rows at a time
 //	states.go      the state of each row
 //	journal.go     the journal
 //	results.go     the results

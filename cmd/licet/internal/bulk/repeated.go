@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"licet/client"
@@ -43,35 +44,21 @@ func (r *run) refuseRepeated(ctx context.Context, found *checked) error {
 // lookUp returns the ids of the licenses that rows name by their keys, by the index of the row. It leaves out the rows
 // whose keys the service refuses: these rows fail when their turn comes.
 func (r *run) lookUp(ctx context.Context, rows []keyed) (map[int]string, error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	ids, work := make(map[int]string), make(chan keyed)
+	ids := make(map[int]string)
 	var mu sync.Mutex
-	var workers sync.WaitGroup
-	for range r.Parallel {
-		workers.Go(func() {
-			for row := range work {
-				l, err := r.Service.License(ctx, row.key)
-				switch {
-				case err == nil:
-					mu.Lock()
-					ids[row.index] = l.ID
-					mu.Unlock()
-				case !aboutTheRow(err):
-					stop(err)
-				}
-			}
-		})
-	}
-	for _, row := range rows {
-		if ctx.Err() != nil {
-			break
+	err := inParallel(ctx, r.Parallel, slices.Values(rows), func(row keyed) error {
+		l, err := r.Service.License(ctx, row.key)
+		switch {
+		case err == nil:
+			mu.Lock()
+			defer mu.Unlock()
+			ids[row.index] = l.ID
+		case !aboutTheRow(err):
+			return err
 		}
-		work <- row
-	}
-	close(work)
-	workers.Wait()
-	return ids, context.Cause(ctx)
+		return nil
+	})
+	return ids, err
 }
 
 // aboutTheRow reports whether an error is the service's last word about one row: other rows may succeed.

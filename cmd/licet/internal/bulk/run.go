@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type run struct {
 	input   *os.File
 	journal *journal
 	id      string
-	states  []state        // owned by the dispatcher, except for rows that a worker processes
+	states  []state        // owned by unsent, except for rows that are being sent
 	ids     map[int]string // the ids of licenses that rows name by their keys, as far as they were looked up
 	before  int
 
@@ -30,7 +31,6 @@ type run struct {
 	results  *results
 	licenses int // granted
 	done     int
-	stopped  error // why the run sends no more rows
 }
 
 // finish sends the rows that are not done and sorts the results.
@@ -57,7 +57,7 @@ func (r *run) finish(ctx context.Context) (ImportSummary, error) {
 // errInputChanged reports that the input changed during the import.
 var errInputChanged = errors.New("the input changed during the import")
 
-// sendAll reads the input row by row and passes the rows to send to the workers.
+// sendAll reads the input row by row and sends the rows that are not done.
 func (r *run) sendAll(ctx context.Context) error {
 	rows, problems, err := r.rows(r.input)
 	if err != nil || len(problems) > 0 {
@@ -65,54 +65,32 @@ func (r *run) sendAll(ctx context.Context) error {
 	}
 	r.done = r.before
 	r.progress()
-	work := make(chan *row)
-	stop := make(chan struct{})
-	var workers, halt = sync.WaitGroup{}, sync.Once{}
-	for range r.Parallel {
-		workers.Go(func() {
-			for row := range work {
-				if err := r.send(ctx, row); err != nil {
-					r.mu.Lock()
-					r.stopped = err
-					r.mu.Unlock()
-					halt.Do(func() { close(stop) })
-					return
-				}
-			}
-		})
-	}
-	err = r.dispatch(ctx, rows, work, stop)
-	close(work)
-	workers.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	failed := inParallel(ctx, r.Parallel, r.unsent(rows, &err), func(row *row) error { return r.send(ctx, row) })
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return errors.Join(err, r.stopped)
+	return errors.Join(err, failed)
 }
 
-func (r *run) dispatch(ctx context.Context, rows *rules, work chan<- *row, stop <-chan struct{}) error {
-	for {
-		next, problems, err := rows.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if next.index >= len(r.states) || r.states[next.index].hash != shortHash(next) || len(problems) > 0 {
-			return errInputChanged
-		}
-		if s := &r.states[next.index]; s.done() || s.lost(r.Now()) {
-			continue
-		}
-		select {
-		case work <- next:
-		case <-stop:
-			return nil
-		case <-ctx.Done():
-			return nil
+// unsent returns the rows that are not done. It ends at a row that it can't read, and stores the error in failed.
+func (r *run) unsent(rows *rules, failed *error) iter.Seq[*row] {
+	return func(yield func(*row) bool) {
+		for {
+			next, problems, err := rows.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				*failed = err
+				return
+			}
+			if next.index >= len(r.states) || r.states[next.index].hash != shortHash(next) || len(problems) > 0 {
+				*failed = errInputChanged
+				return
+			}
+			if s := &r.states[next.index]; !s.done() && !s.lost(r.Now()) && !yield(next) {
+				return
+			}
 		}
 	}
 }
