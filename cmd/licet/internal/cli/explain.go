@@ -109,7 +109,7 @@ func (c *session) refusal(e *client.Error) error {
 			c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
 	case client.ReasonDeviceLimitReached:
 		text += "; remove a device (licet licenses remove-device), or raise the limit (licet licenses update " +
-			"--max-devices)"
+			"--max-devices); a lease of a floating license also ends by itself"
 	case client.ReasonSelfServiceNotAllowed:
 		text += "; licet licenses remove-device removes one with an API key"
 	case client.ReasonRolloutInProgress:
