@@ -65,7 +65,7 @@ func (l *lab) fair(ctx context.Context) error {
 		together = len(wanted)
 	}
 	for some := range slices.Chunk(wanted, together) {
-		if err := l.fairAgainst(ctx, some); err != nil {
+		if err := errors.Join(l.fairAgainst(ctx, some), l.cleanUp()); err != nil {
 			return err
 		}
 	}

@@ -19,9 +19,11 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return rig.UsageError(stderr, "compare", err)
 	}
-	report, err := compare(ctx, cfg, rig.NewProgress(stderr))
-	if err != nil {
-		fmt.Fprintln(stderr, "compare:", err)
+	report, failure := compare(ctx, cfg, rig.NewProgress(stderr))
+	if failure != nil {
+		fmt.Fprintln(stderr, "compare:", failure)
+	}
+	if report == nil {
 		return rig.ExitFailed
 	}
 	results := report.results(cfg.wants)
@@ -38,14 +40,15 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "compare: print the table:", err)
 		return rig.ExitFailed
 	}
-	if anyMissed(results) && !cfg.lenient {
+	if failure != nil || anyMissed(results) && !cfg.lenient {
 		return rig.ExitFailed
 	}
 	return rig.ExitOK
 }
 
 // compare measures the wanted rows, part by part. Each part has a store of its own, so
-// that no part is slower for what another has written.
+// that no part is slower for what another has written. If a part fails, compare returns what was measured until then
+// along with the error.
 func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report, error) {
 	if err := checkFiles(max(cfg.Overload, cfg.Connections)); err != nil {
 		return nil, err
@@ -86,18 +89,17 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 			continue
 		}
 		if err := part.run(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", part.name, err)
+			return l.report, fmt.Errorf("%s: %w", part.name, err)
 		}
-		// The next part gets an empty disk.
 		if err := l.cleanUp(); err != nil {
-			return nil, err
+			return l.report, err
 		}
 	}
 	progress.Step("done")
 	return l.report, nil
 }
 
-// cleanUp removes the stores of the part before.
+// cleanUp removes the stores, so that what is measured next gets an empty disk.
 func (l *lab) cleanUp() error {
 	stores, err := filepath.Glob(filepath.Join(l.dir, "store-*"))
 	if err != nil {
