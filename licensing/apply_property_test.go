@@ -88,9 +88,18 @@ func drawClockStep(t *rapid.T) time.Duration {
 	}).Draw(t, "clock")
 }
 
-// drawHappening makes one command of any kind; one in ten names a license that does not exist, or is not the caller's.
-// No command renews to the past: TestRenewRefusals tests that refusal.
-func drawHappening(t *rapid.T) happening {
+// anyKind and ofDevices are kinds of commands. The words are weights. Revoking is rare: little happens after it.
+const (
+	anyKind = "activate activate activate activate activate activate activate activate " +
+		"remove remove remove remove set_max set_max set_max roll roll roll extend extend renew renew " +
+		"deactivate deactivate deactivate validate validate validate note note note redact expire expire " +
+		"suspend reinstate reinstate reinstate revoke"
+	ofDevices = "change change change change change change activate remove"
+)
+
+// drawHappening makes one command of some kinds; one in ten names a license that does not exist, or is not the
+// caller's. No command renews to the past: TestRenewRefusals tests that refusal.
+func drawHappening(t *rapid.T, kinds string) happening {
 	after := drawClockStep(t)
 	listening := rapid.IntRange(0, 3).Draw(t, "listening") > 0
 	trusted := rapid.IntRange(0, 5).Draw(t, "trusted") > 0
@@ -105,12 +114,10 @@ func drawHappening(t *rapid.T) happening {
 			{Key: shopKey, Pin: licensing.Owner{Mode: licensing.Test}},
 		}).Draw(t, "wrong target")
 	}
-	// The words are weights. Revoking is rare: little happens after it.
-	kinds := strings.Fields("activate activate activate activate activate activate activate activate " +
-		"remove remove remove remove set_max set_max set_max roll roll roll extend extend renew renew " +
-		"deactivate deactivate deactivate validate validate validate note note note redact expire expire " +
-		"suspend reinstate reinstate reinstate revoke")
-	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
+	switch kind := rapid.SampledFrom(strings.Fields(kinds)).Draw(t, "kind"); kind {
+	case "change": // perhaps: the device names components
+		return fixed(licensing.Activate{Target: ours, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device"),
+			Components: rapid.SampledFrom(compositions[2:]).Draw(t, "components")})
 	case "activate":
 		c := licensing.Activate{
 			Target:    target,
@@ -253,131 +260,144 @@ func answered(result licensing.Result, err error, now time.Time) answer {
 	}
 }
 
-// TestLicenseAgainstNaiveModel runs random commands three ways: folded on one
-// record, one by one with a store in between, and on the naive license.
+// TestLicenseAgainstNaiveModel runs random commands on a license, see checkAgainstNaive.
 func TestLicenseAgainstNaiveModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		now := noon
-		terms := licensing.Terms{
-			MaxDevices:     rapid.IntRange(0, 3).Draw(t, "max"),
-			Validity:       licensing.Period{Days: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "validity")},
-			FromActivation: rapid.Bool().Draw(t, "from activation"),
-			SelfService: licensing.SelfService{
-				Allowed:          rapid.IntRange(0, 3).Draw(t, "self service") > 0,
-				RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
-			},
-			InactiveAfter: drawInactive(t), Match: drawMatch(t),
+	rapid.Check(t, func(t *rapid.T) { checkAgainstNaive(t, anyKind) })
+}
+
+// TestDevicesAgainstNaiveModel does the same with little besides activations, so that devices often change, and many of
+// them could be meant.
+func TestDevicesAgainstNaiveModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkAgainstNaive(t, ofDevices) })
+}
+
+// checkAgainstNaive runs random commands of some kinds three ways: folded on one record, one by one with a store in
+// between, and on the naive license.
+func checkAgainstNaive(t *rapid.T, kinds string) {
+	now := noon
+	terms := licensing.Terms{
+		MaxDevices:     rapid.IntRange(0, 3).Draw(t, "max"),
+		Validity:       licensing.Period{Days: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "validity")},
+		FromActivation: rapid.Bool().Draw(t, "from activation"),
+		SelfService: licensing.SelfService{
+			Allowed:          rapid.IntRange(0, 3).Draw(t, "self service") > 0,
+			RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
+		},
+		InactiveAfter: drawInactive(t), Match: drawMatch(t),
+	}
+	if kinds == ofDevices {
+		terms = licensing.Terms{MaxDevices: 3, Match: licensing.DeviceMatch{AtLeast: 1, ChangesPerMonth: 9}}
+	}
+	order := rapid.SampledFrom([]string{"", "ord_1"}).Draw(t, "order")
+	folded := licensing.NewLicense(terms.Issue(shopKey, shop, app, order, now), &licensing.Metadata{}, "key_1")
+	folded.Devices, folded.Changed = licensed(nil).Devices, false
+	folded.Leases = licensing.KnownLeases{All: true, Every: true}
+	singly := slices.Clone(folded.Events) // by the commands one by one
+	loaded := folded.Clone()
+	stored := &shelf{license: *folded.License, devices: map[string]licensing.Device{}}
+	model := &naive{
+		max: terms.MaxDevices, devices: map[string]licensing.Device{}, notes: map[string]string{},
+		selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth, sold: order != "",
+		inactiveAfter: terms.InactiveAfter.Days, atLeast: terms.Match.AtLeast,
+		perMonthMoved: terms.Match.ChangesPerMonth,
+	}
+	if !terms.FromActivation && terms.Validity.Days > 0 {
+		model.expires = now.Add(time.Duration(terms.Validity.Days) * day)
+	} else {
+		model.days = terms.Validity.Days
+	}
+
+	anyChange, anyTouch := false, false
+	var limitReported time.Time
+	happens := rapid.Custom(func(t *rapid.T) happening { return drawHappening(t, kinds) })
+	for _, h := range rapid.SliceOfN(happens, 1, 60).Draw(t, "happenings") {
+		now = now.Add(h.after)
+		c := h.command(now)
+		want := answer{Reason: "license_not_found"}
+		if model.stamp = folded.License.Stamp; h.trusted && now.After(model.stamp) {
+			model.stamp = now
 		}
-		order := rapid.SampledFrom([]string{"", "ord_1"}).Draw(t, "order")
-		folded := licensing.NewLicense(terms.Issue(shopKey, shop, app, order, now), &licensing.Metadata{}, "key_1")
-		folded.Devices, folded.Changed = licensed(nil).Devices, false
-		folded.Leases = licensing.KnownLeases{All: true, Every: true}
-		singly := slices.Clone(folded.Events) // by the commands one by one
-		loaded := folded.Clone()
-		stored := &shelf{license: *folded.License, devices: map[string]licensing.Device{}}
-		model := &naive{
-			max: terms.MaxDevices, devices: map[string]licensing.Device{}, notes: map[string]string{},
-			selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth, sold: order != "",
-			inactiveAfter: terms.InactiveAfter.Days, atLeast: terms.Match.AtLeast,
-			perMonthMoved: terms.Match.ChangesPerMonth,
-		}
-		if !terms.FromActivation && terms.Validity.Days > 0 {
-			model.expires = now.Add(time.Duration(terms.Validity.Days) * day)
-		} else {
-			model.days = terms.Validity.Days
+		if means(c) {
+			want = model.do(c, now)
 		}
 
-		anyChange, anyTouch := false, false
-		var limitReported time.Time
-		for _, h := range rapid.SliceOfN(rapid.Custom(drawHappening), 1, 60).Draw(t, "happenings") {
-			now = now.Add(h.after)
-			c := h.command(now)
-			want := answer{Reason: "license_not_found"}
-			if model.stamp = folded.License.Stamp; h.trusted && now.After(model.stamp) {
-				model.stamp = now
-			}
-			if means(c) {
-				want = model.do(c, now)
-			}
+		before := folded.Clone()
+		folded.Listening, folded.ActsByTime = h.listening, h.trusted
+		result, err := licensing.Apply(&folded, c, now)
+		if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
+			t.Fatalf("%T at %v, folded (-want +got):\n%s", c, now, diff)
+		}
+		single := stored.load(c)
+		single.Listening, single.ActsByTime = h.listening, h.trusted
+		result, err = run(t, &single, c, now)
+		if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
+			t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
+		}
+		stored.keep(t, single)
+		singly = append(singly, single.Events...)
+		if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
+			t.Fatalf("%T at %v recorded events that its change does not explain (-change +events):\n%s", c, now,
+				diff)
+		}
+		if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening &&
+			now.Sub(limitReported) >= time.Minute {
+			limitReported = now
+		}
+		if !folded.License.LimitReportedAt.Equal(limitReported) {
+			t.Fatalf("%T at %v: the full license was reported at %v, want %v", c, now,
+				folded.License.LimitReportedAt, limitReported)
+		}
+		anyChange = anyChange || single.Changed
+		anyTouch = anyTouch || single.Touched
 
-			before := folded.Clone()
-			folded.Listening, folded.ActsByTime = h.listening, h.trusted
-			result, err := licensing.Apply(&folded, c, now)
-			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
-				t.Fatalf("%T at %v, folded (-want +got):\n%s", c, now, diff)
-			}
-			single := stored.load(c)
-			single.Listening, single.ActsByTime = h.listening, h.trusted
-			result, err = run(t, &single, c, now)
-			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
-				t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
-			}
-			stored.keep(t, single)
-			singly = append(singly, single.Events...)
-			if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
-				t.Fatalf("%T at %v recorded events that its change does not explain (-change +events):\n%s", c, now,
-					diff)
-			}
-			if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening &&
-				now.Sub(limitReported) >= time.Minute {
-				limitReported = now
-			}
-			if !folded.License.LimitReportedAt.Equal(limitReported) {
-				t.Fatalf("%T at %v: the full license was reported at %v, want %v", c, now,
-					folded.License.LimitReportedAt, limitReported)
-			}
-			anyChange = anyChange || single.Changed
-			anyTouch = anyTouch || single.Touched
+		checkInvariants(t, before, folded)
+		checkDevicesKept(t, before, folded, c, model.stamp)
+	}
 
-			checkInvariants(t, before, folded)
-			checkDevicesKept(t, before, folded, c, model.stamp)
+	if diff := cmp.Diff(singly, folded.Events); diff != "" {
+		t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
+	}
+	for i, e := range singly {
+		if e.Sequence != uint64(i+1) {
+			t.Fatalf("event %d has the number %d", i+1, e.Sequence)
 		}
-
-		if diff := cmp.Diff(singly, folded.Events); diff != "" {
-			t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
+	}
+	if diff := cmp.Diff(stored.license, *folded.License); diff != "" {
+		t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
+	}
+	notes := map[string]string{}
+	if stored.metadata.Object != "" {
+		if err := json.Unmarshal([]byte(stored.metadata.Object), &notes); err != nil {
+			t.Fatal(err)
 		}
-		for i, e := range singly {
-			if e.Sequence != uint64(i+1) {
-				t.Fatalf("event %d has the number %d", i+1, e.Sequence)
-			}
+	}
+	folded.Metadata.Changed = false
+	if diff := cmp.Diff(model.notes, notes); diff != "" || *folded.Metadata != stored.metadata {
+		t.Fatalf("the metadata, one by one %+v and folded %+v (-want +got):\n%s", stored.metadata,
+			*folded.Metadata, diff)
+	}
+	if stored.metadata.Customer != model.customer {
+		t.Fatalf("the customer is %+v, want %+v", stored.metadata.Customer, model.customer)
+	}
+	if folded.Changed != anyChange {
+		t.Fatalf("the fold has Changed %v, the commands one by one %v", folded.Changed, anyChange)
+	}
+	if folded.Touched != anyTouch {
+		t.Fatalf("the fold has Touched %v, the commands one by one %v", folded.Touched, anyTouch)
+	}
+	for id, entry := range folded.Devices {
+		d, bound := stored.devices[id]
+		d.ID = id
+		if diff := cmp.Diff(d, entry.Device); diff != "" || bound != entry.Bound {
+			t.Fatalf("%s, one by one bound: %v, folded: %v (-single +folded):\n%s", id, bound, entry.Bound, diff)
 		}
-		if diff := cmp.Diff(stored.license, *folded.License); diff != "" {
-			t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
+		if !entry.Changed && !cmp.Equal(loaded.Devices[id], entry) {
+			t.Fatalf("the fold changed the entry of %s without marking the entry as changed", id)
 		}
-		notes := map[string]string{}
-		if stored.metadata.Object != "" {
-			if err := json.Unmarshal([]byte(stored.metadata.Object), &notes); err != nil {
-				t.Fatal(err)
-			}
-		}
-		folded.Metadata.Changed = false
-		if diff := cmp.Diff(model.notes, notes); diff != "" || *folded.Metadata != stored.metadata {
-			t.Fatalf("the metadata, one by one %+v and folded %+v (-want +got):\n%s", stored.metadata,
-				*folded.Metadata, diff)
-		}
-		if stored.metadata.Customer != model.customer {
-			t.Fatalf("the customer is %+v, want %+v", stored.metadata.Customer, model.customer)
-		}
-		if folded.Changed != anyChange {
-			t.Fatalf("the fold has Changed %v, the commands one by one %v", folded.Changed, anyChange)
-		}
-		if folded.Touched != anyTouch {
-			t.Fatalf("the fold has Touched %v, the commands one by one %v", folded.Touched, anyTouch)
-		}
-		for id, entry := range folded.Devices {
-			d, bound := stored.devices[id]
-			d.ID = id
-			if diff := cmp.Diff(d, entry.Device); diff != "" || bound != entry.Bound {
-				t.Fatalf("%s, one by one bound: %v, folded: %v (-single +folded):\n%s", id, bound, entry.Bound, diff)
-			}
-			if !entry.Changed && !cmp.Equal(loaded.Devices[id], entry) {
-				t.Fatalf("the fold changed the entry of %s without marking the entry as changed", id)
-			}
-		}
-		if diff := cmp.Diff(model.devices, stored.devices); diff != "" {
-			t.Fatalf("the devices (-want +got):\n%s", diff)
-		}
-	})
+	}
+	if diff := cmp.Diff(model.devices, stored.devices); diff != "" {
+		t.Fatalf("the devices (-want +got):\n%s", diff)
+	}
 }
 
 // explains lists the events that a difference must have, by the facts alone. Redaction changes only facts that are not
