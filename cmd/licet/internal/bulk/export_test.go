@@ -47,7 +47,7 @@ func wantExport(t *testing.T, text string, want map[string]client.License) {
 			"created_at": stamp(l.CreatedAt), "activated_at": stamp(l.ActivatedAt), "expires_at": stamp(l.ExpiresAt),
 			"suspended_at": stamp(l.SuspendedAt), "revoked_at": stamp(l.RevokedAt),
 			"state_reason": strings.Replace(l.StateReason, "=", "'=", 1), "metadata": string(l.Metadata),
-			"entitlements": entitlements,
+			"entitlements": entitlements, "trial": strconv.FormatBool(l.ProductID == "tried"),
 		} {
 			if got, there := row[column]; got != cell || !there {
 				t.Errorf("%s of %s is %q, want %q", column, key, got, cell)
@@ -66,6 +66,13 @@ func TestExportIsTheListing(t *testing.T) {
 	c := shop(t)
 	plain := grant(t, c, "editor", 3)
 	grant(t, c, "-odd", 1)
+	try := client.ProductTerms{Trial: &client.TrialTerms{Validity: "P7D", Per: "device"}}
+	if _, err := c.PutProduct(t.Context(), "tried", try); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.StartTrial(t.Context(), client.NewTrial{ProductID: "tried", DeviceID: "d"}); err != nil {
+		t.Fatal(err)
+	}
 	zero := 0
 	if _, err := c.GrantLicenses(t.Context(), client.Grant{
 		ProductID: "viewer", Quantity: 1, MaxDevices: &zero, ExpiresAt: time.Date(2040, 1, 2, 3, 4, 5, 6e6, time.UTC),
@@ -87,7 +94,7 @@ func TestExportIsTheListing(t *testing.T) {
 	}
 	var out strings.Builder
 	rows, err := newExport(c).To(t.Context(), &out)
-	if err != nil || rows != 5 {
+	if err != nil || rows != 6 {
 		t.Fatal(rows, err)
 	}
 	wantExport(t, out.String(), listed(t, c))
