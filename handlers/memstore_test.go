@@ -265,7 +265,7 @@ func (s *memStore) write(w store.Write) {
 			record: licensing.Record{Terms: &terms}}
 	}
 	record := w.Record.Clone()
-	if record.Metadata != nil && record.Metadata.Changed {
+	if record.Metadata != nil && record.Metadata.Changed && record.Issued == nil {
 		stored.metadata = *record.Metadata
 		stored.metadata.Changed = false
 	}
@@ -285,6 +285,10 @@ func (s *memStore) write(w store.Write) {
 			revision: s.revision,
 			record:   licensing.Record{License: issued},
 			devices:  devices,
+		}
+		if record.Metadata != nil {
+			customer := record.Metadata.Customer
+			s.records[licensing.LicenseRef(issued.Key)].metadata = licensing.Metadata{Customer: customer}
 		}
 	}
 	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false

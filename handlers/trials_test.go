@@ -92,7 +92,38 @@ func TestTrialPerEmail(t *testing.T) {
 		"license_key") != first.text("license_key") {
 		t.Errorf("again: %s", again.body)
 	}
-	s.trial(keyAll, `"device_id":"mac","buyer_email":"ada@example.com"`).must(t, 40307)
+	refused := s.trial(keyAll, `"device_id":"mac","buyer_email":"ada@example.com"`).must(t, 40307)
+	if strings.Contains(first.body+refused.body, "ada@") {
+		t.Errorf("an answer to a device shows the address: %s %s", first.body, refused.body)
+	}
+}
+
+// TestTrialNamesItsUser: a trial has the address that it was started with, until a redaction or an upgrade.
+func TestTrialNamesItsUser(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.tried("editor", `{"validity":"P7D","per":"device"}`)
+	start := func(device, address string) (key string) {
+		return s.trial("", `"account_id":"acct_acme","device_id":"`+device+`","buyer_email":"`+address+`"`).
+			must(t, 0).text("license_key")
+	}
+	of := func(key string) any { return s.get(key).must(t, 0).data["buyer_email"] }
+	gone, bought := start("pc", "Ada@example.com"), start("mac", "bob@example.com")
+	if of(gone) != "Ada@example.com" || of(bought) != "bob@example.com" {
+		t.Errorf("the addresses are %v and %v", of(gone), of(bought))
+	}
+	list := s.send("GET", "/v1/licenses?buyer_email=ada@example.com", keyAll, "").must(t, 0)
+	if !strings.Contains(list.body, gone) || strings.Contains(list.body, bought) {
+		t.Errorf("the list is %s", list.body)
+	}
+	s.send("PATCH", "/v1/licenses/"+gone, keyAll, `{"buyer_email":"ada@example.org"}`).must(t, 0)
+	s.send("POST", "/v1/redactions", keyAll, `{"buyer_email":"ada@example.org"}`).must(t, 0)
+	order := s.send("POST", "/v1/orders", keyAll,
+		`{"product_id":"editor","currency":"USD","amount":100,"upgrade_of":"`+bought+`"}`).must(t, 0)
+	s.send("PUT", "/v1/orders/"+order.text("order_no")+"/sandbox_payment", keyAll, "").must(t, 0)
+	if of(gone) != nil || of(bought) != nil {
+		t.Errorf("after a redaction and an upgrade the addresses are %v and %v", of(gone), of(bought))
+	}
 }
 
 // TestTrialTerms: a product shows the terms of its trials as they were put.

@@ -129,7 +129,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		} else {
 			err = sw.putLicense(key, record, token, writers)
 		}
-		sw.putMetadata(record, token)
+		sw.putMetadata(record.License, record.Metadata, token)
 		sw.putAliases(record)
 	}
 	sw.queries = append(sw.queries, q)
@@ -276,12 +276,12 @@ var errOtherSlot = errors.New("the id of a new record does not contain the slot 
 
 // putMetadata writes a license's metadata if the metadata has changed, and moves the license in the listings of its
 // customer. The license's revision guards the metadata, so the swap also writes the license.
-func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
-	if record.Metadata == nil || !record.Metadata.Changed {
+func (sw *swap) putMetadata(l *licensing.License, m *licensing.Metadata, token *stored) {
+	if m == nil || !m.Changed {
 		return
 	}
-	key := []byte(layout.MetadataKey(record.License.Key.ID()))
-	switch value := layout.EncodeMetadata(*record.Metadata, token.newer); {
+	key := []byte(layout.MetadataKey(l.Key.ID()))
+	switch value := layout.EncodeMetadata(*m, token.newer); {
 	case token.metadata == 0 && value != nil:
 		sw.create(key, value)
 	case value != nil:
@@ -291,8 +291,8 @@ func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 	default:
 		sw.drop(key)
 	}
-	from := layout.CustomerKeys(record.License, token.customer)
-	for i, to := range layout.CustomerKeys(record.License, record.Metadata.Customer) {
+	from := layout.CustomerKeys(l, token.customer)
+	for i, to := range layout.CustomerKeys(l, m.Customer) {
 		sw.relist(from[i], to)
 	}
 }

@@ -40,7 +40,7 @@ func (l *trialLab) healthy(when string) {
 
 func (l *trialLab) start(device string) (licensing.Result, error) {
 	return l.node.StartTrial(l.ctx(), labOwner,
-		service.NewTrial{ProductID: "pro", Device: device, By: licensing.EndUser})
+		service.NewTrial{ProductID: "pro", Device: device, BuyerEmail: device + "@example.com", By: licensing.EndUser})
 }
 
 // sized compares what the node has added to the usage of the account with what a recount counts.
@@ -105,7 +105,7 @@ func TestTrial(t *testing.T) {
 	}
 	view := kvtest.Must(l.node.License(l.ctx(), labOwner, paid.License.Key, store.DevicePage{Limit: 10}))(t)
 	if up := &view.License; up.IsTrial() || up.OrderNo != first.OrderNo || up.MaxDevices != 3 ||
-		!up.ExpiresAt.IsZero() || len(view.Devices) != 1 {
+		!up.ExpiresAt.IsZero() || len(view.Devices) != 1 || view.Metadata.BuyerEmail != "" {
 		t.Errorf("upgraded to %+v", up)
 	}
 	l.healthy("upgraded")

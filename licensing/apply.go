@@ -84,7 +84,7 @@ type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
 	// Metadata is the license's metadata, loaded only for commands with NeedsMetadata. Nil if it is
-	// not loaded, and if a new license has none.
+	// not loaded, and if a new license has none. Of a new trial, it is that of Issued.
 	Metadata *Metadata
 	Order    *Order
 	Product  *Product // nil and Changed: delete the product
@@ -223,7 +223,7 @@ func NeedsMetadata(c Command) bool {
 	switch c := c.(type) {
 	case UpdateLicense:
 		return c.Metadata != "" || c.Entitlements != "" || c.BuyerEmail != nil || c.CustomerReference != nil
-	case RedactLicense, ReissueLicense, ForgetTrial:
+	case RedactLicense, ReissueLicense, ForgetTrial, UpgradeTrial:
 		return true
 	}
 	return false

@@ -216,9 +216,9 @@ func (c UpdateLicense) metadata(m Metadata, l *License, now time.Time) (Metadata
 	}
 	customer := m.Customer
 	if c.BuyerEmail != nil {
-		if *c.BuyerEmail != "" && (l.OrderNo != "" || l.IsTrial()) {
+		if *c.BuyerEmail != "" && l.OrderNo != "" {
 			return m, invalidField("buyer_email",
-				"must not be set for a trial, or for a license with an order: the order names the buyer")
+				"must not be set for a license with an order: the order names the buyer")
 		}
 		customer.BuyerEmail = *c.BuyerEmail
 	}

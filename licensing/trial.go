@@ -99,6 +99,7 @@ type StartTrial struct {
 	DeviceName string
 	Named      bool // false: no name was given
 	Mark       TrialDevice
+	BuyerEmail string // of the license; empty: none
 	By         Actor
 }
 
@@ -120,6 +121,9 @@ func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 	license.Trial = c.Name
 	devices := Devices{c.Device: {Device: Device{ID: c.Device}}}
 	issued := Record{License: license, Devices: devices, Listening: r.Listening}
+	if c.BuyerEmail != "" {
+		issued.Metadata = &Metadata{Customer: Customer{BuyerEmail: c.BuyerEmail}, Changed: true}
+	}
 	issued.recordLicense(license, EventLicenseIssued, c.By, now, nil)
 	result, err := Activate{
 		Target: Target{Key: c.Key, By: c.By}, Device: c.Device, Name: c.DeviceName, Named: c.Named,
@@ -128,7 +132,7 @@ func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	r.Trial, r.Changed = &Trial{License: c.Key, Device: c.Mark}, true
-	r.Issued, r.IssuedDevices, r.Events = license, devices, issued.Events
+	r.Issued, r.IssuedDevices, r.Metadata, r.Events = license, devices, issued.Metadata, issued.Events
 	result.Created, result.Trial = true, *r.Trial
 	return result, nil
 }
@@ -176,6 +180,16 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 		l.MaxDevices = MaxLeasedDevices
 	}
 	l.SelfService, l.Removals, l.Terms = c.Terms.SelfService, Removals{}, c.Terms.Version
+	if !l.Lease.Leased() {
+		l.InactiveAfter, l.Match = c.Terms.InactiveAfter, c.Terms.Match
+	}
+	if l.Match.AtLeast == 0 {
+		l.Changes = Removals{}
+		r.dropComponents()
+	}
+	if r.Metadata.BuyerEmail != "" { // the order names the buyer
+		r.Metadata.BuyerEmail, r.Metadata.Changed = "", true
+	}
 	r.recordLicense(l, EventLicenseUpgraded, c.By, now, nil)
 	return Result{License: *l}, nil
 }

@@ -24,7 +24,7 @@ func startTrial(t *testing.T) (r Record, license Record) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	l := *r.Issued
-	return r, Record{License: &l, Metadata: &Metadata{}}
+	return r, Record{License: &l, Metadata: &Metadata{}, Devices: r.IssuedDevices.clone()}
 }
 
 func kinds(events []Event) (types []EventType) {
@@ -151,6 +151,38 @@ func TestForgetTrial(t *testing.T) {
 		if drops := drop.Drop && drop.License == trialKey; (trial.Trial == nil) != drops || trial.Changed != drops {
 			t.Errorf("%+v leaves %+v", drop, trial)
 		}
+	}
+}
+
+// TestUpgradeTakesTheTermsOfDevices: an upgraded license gets the product's terms of devices, and keeps no components
+// that the product does not compare. The order names the buyer.
+func TestUpgradeTakesTheTermsOfDevices(t *testing.T) {
+	order := Order{OrderNo: "ord_1", Owner: trialOwner, ProductID: "pro", PaidAt: trialNow, LicenseKey: trialKey}
+	for _, terms := range []Terms{{},
+		{InactiveAfter: Period{Days: 30}, Match: DeviceMatch{AtLeast: 2, ChangesPerMonth: 4}}} {
+		_, r := startTrial(t)
+		const components = "\x04disk12345678"
+		r.License.InactiveAfter, r.License.Match = Period{Days: 7}, DeviceMatch{AtLeast: 1, ChangesPerMonth: 3}
+		r.License.Changes = Removals{Month: 2, Count: 1}
+		r.Devices["pc"].Device.Components = components
+		r.Metadata.Customer = Customer{BuyerEmail: "ada@example.com", Reference: "C-1"}
+		if _, err := Apply(&r, UpgradeTrial{Key: trialKey, Order: order, Terms: terms}, trialNow); err != nil {
+			t.Fatal(err)
+		}
+		l, kept := r.License, r.Devices["pc"].Device.Components != ""
+		if l.InactiveAfter != terms.InactiveAfter || l.Match != terms.Match || kept != (l.Match.AtLeast > 0) ||
+			l.Match.AtLeast == 0 && l.Changes != (Removals{}) {
+			t.Errorf("%+v, components kept: %v, want %+v", l, kept, terms)
+		}
+		if !r.Metadata.Changed || r.Metadata.Customer != (Customer{Reference: "C-1"}) {
+			t.Errorf("the customer is %+v", r.Metadata)
+		}
+	}
+	leased := Record{License: &License{Key: trialKey, Owner: trialOwner, ProductID: "pro", Trial: TrialName{1},
+		Lease: LeaseTerms{Length: time.Hour, Longest: time.Hour}}, Metadata: &Metadata{}}
+	if _, err := Apply(&leased, UpgradeTrial{Key: trialKey, Order: order, Terms: Terms{MaxDevices: 1,
+		InactiveAfter: Period{Days: 30}}}, trialNow); err != nil || !leased.License.InactiveAfter.IsZero() {
+		t.Errorf("%v: leases and inactive devices: %+v", err, leased.License)
 	}
 }
 

@@ -61,7 +61,11 @@ const (
 func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, step := range steps {
-		wants[i] = store.Want{Ref: step.Ref, Metadata: licensing.NeedsMetadata(step.Cmd)}
+		cmd := step.Cmd
+		if step.Then != nil {
+			cmd = step.Then(licensing.Result{}) // what a command needs does not depend on its values
+		}
+		wants[i] = store.Want{Ref: step.Ref, Metadata: licensing.NeedsMetadata(cmd)}
 	}
 	var snapshots []store.Snapshot
 	for try := range togetherTries {

@@ -199,12 +199,12 @@ func members() map[string]string {
 		"EventLicense.order_no": "null for a granted license",
 		"LicenseUpdate.max_devices": "0: unlimited. It may be below `current_devices`: bound devices stay, and no " +
 			"new device is bound",
-		"License.buyer_email": "the e-mail address of the buyer of a granted license; null for a trial and for " +
-			"a license with an order: the order names the buyer",
-		"EventLicense.buyer_email": "the e-mail address of the buyer of a granted license; null for a trial and for " +
-			"a license with an order: the order names the buyer",
-		"LicenseUpdate.buyer_email": "the e-mail address of the buyer; null removes it. A trial and a license " +
-			"with an order take none: 42200",
+		"License.buyer_email": "the e-mail address of the buyer of a granted license, or of the user of a " +
+			"trial; null for a license with an order: the order names the buyer",
+		"EventLicense.buyer_email": "the e-mail address of the buyer of a granted license, or of the user of a " +
+			"trial; null for a license with an order: the order names the buyer",
+		"LicenseUpdate.buyer_email": "the e-mail address of the buyer; null removes it. A license with an " +
+			"order takes none: 42200",
 		"LicenseUpdate.customer_reference": "the shop's own name for the customer; null removes it",
 		"LicenseUpdate.entitlements": "changes of the license's own: each code replaces that code, null takes the " +
 			"entitlement away; see [Entitlements](#entitlements)",
@@ -258,10 +258,11 @@ func members() map[string]string {
 		"ProductDescription.trial": "how the product may be [tried](#start-a-trial): `validity`, and `per` `device` " +
 			"or `email`; optional `max_devices` (1 to 16; left out: 1) and `entitlements` (in place of the " +
 			"product's). Left out: `{}`, not at all",
-		"Order.upgrade_of":         "the key of the [trial](#start-a-trial) that the payment upgrades, or null",
-		"TrialRequest.account_id":  "the account of the product; required without an API key",
-		"TrialRequest.mode":        "the mode of the product. Left out: that of the API key, or `live`",
-		"TrialRequest.buyer_email": "the e-mail address of the user; required for a product with trials per `email`",
+		"Order.upgrade_of":        "the key of the [trial](#start-a-trial) that the payment upgrades, or null",
+		"TrialRequest.account_id": "the account of the product; required without an API key",
+		"TrialRequest.mode":       "the mode of the product. Left out: that of the API key, or `live`",
+		"TrialRequest.buyer_email": "the e-mail address of the user, which is not verified; look-ups show it, " +
+			"answers to devices do not. Required for a product with trials per `email`",
 
 		"NewRollout.terms":   "which terms of the product to apply, each once",
 		"NewRollout.dry_run": "true: change nothing and only count. Left out: false",

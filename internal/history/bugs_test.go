@@ -153,11 +153,12 @@ func (s halfRefund) Commit(ctx context.Context, change store.Change) (store.Outc
 	return s.Store.Commit(ctx, change)
 }
 
-// halfRedaction does the same with redactions: they alone know the license's metadata.
+// halfRedaction does the same with redactions: besides upgrades of trials, they alone know the license's metadata.
 type halfRedaction struct{ store.Store }
 
 func (s halfRedaction) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if isOfBoth(change) && change.Writes[1].Record.Metadata != nil {
+	if isOfBoth(change) && change.Writes[1].Record.Metadata != nil &&
+		change.Writes[1].Record.License.UpgradedAt.IsZero() {
 		change.Writes = change.Writes[:1]
 	}
 	return s.Store.Commit(ctx, change)

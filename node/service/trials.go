@@ -79,7 +79,8 @@ func (t *Trials) StartTrial(
 	mark := t.cfg.LicenseKeys.TrialDeviceOf(name, in.Device)
 	result, err = place.Do(ctx, licensing.TrialRef(owner, name), licensing.StartTrial{
 		Name: name, ProductID: product.ID, Owner: owner, Terms: terms, Key: key,
-		Device: in.Device, DeviceName: in.DeviceName, Named: in.Named, Mark: mark, By: in.By,
+		Device: in.Device, DeviceName: in.DeviceName, Named: in.Named, Mark: mark,
+		BuyerEmail: in.BuyerEmail, By: in.By,
 	})
 	if err != nil || result.Created {
 		return result, err
