@@ -15,12 +15,14 @@ type Account struct {
 	Mode              string `json:"mode"`
 	ExternalKeys      string `json:"external_keys"`       // MatchExact or MatchCompact
 	ExternalKeysFixed bool   `json:"external_keys_fixed"` // true once the account has external keys
-	StoredBytes       int64  `json:"stored_bytes"`
-	StoredKeys        int64  `json:"stored_keys"`
-	LimitBytes        int64  `json:"limit_bytes"` // ordinary growth ends here, with code 40309
-	LimitKeys         int64  `json:"limit_keys"`
-	BudgetBytes       int64  `json:"budget_bytes"`
-	BudgetKeys        int64  `json:"budget_keys"`
+	// ExpiringDays say how many days before the end of a license the service records the event license.expiring.
+	ExpiringDays []int `json:"expiring_days"`
+	StoredBytes  int64 `json:"stored_bytes"`
+	StoredKeys   int64 `json:"stored_keys"`
+	LimitBytes   int64 `json:"limit_bytes"` // ordinary growth ends here, with code 40309
+	LimitKeys    int64 `json:"limit_keys"`
+	BudgetBytes  int64 `json:"budget_bytes"`
+	BudgetKeys   int64 `json:"budget_keys"`
 }
 
 // Account returns the account and mode of the API key.
@@ -32,9 +34,11 @@ func (c *Client) Account(ctx context.Context, options ...CallOption) (*Account, 
 	return a, nil
 }
 
-// AccountUpdate holds the changes of an account. An empty field changes nothing.
+// AccountUpdate holds the changes of an account. An empty or nil field changes nothing.
 type AccountUpdate struct {
 	ExternalKeys string `json:"external_keys,omitempty"` // can't change once the account has external keys
+	// ExpiringDays has at most five numbers of days from 1 to 60. An empty slice that is not nil turns the events off.
+	ExpiringDays []int `json:"expiring_days,omitzero"`
 }
 
 // UpdateAccount changes the settings of the account and mode of the API key.

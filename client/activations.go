@@ -31,19 +31,22 @@ func ComponentHash(text string) string {
 
 // Activated is a license after its activation.
 type Activated struct {
-	LicenseKey     string       `json:"license_key"`
-	Status         string       `json:"status"`
-	ProductID      string       `json:"product_id"`
-	DeviceID       string       `json:"device_id"`
-	DeviceName     string       `json:"device_name"`
-	MaxDevices     int          `json:"max_devices"` // 0: unlimited
-	CurrentDevices int          `json:"current_devices"`
-	ActivatedAt    time.Time    `json:"activated_at"` // the first activation on any device
-	ExpiresAt      time.Time    `json:"expires_at"`   // zero: never
-	Mode           string       `json:"mode"`
-	AccountID      string       `json:"account_id"`
-	Entitlements   Entitlements `json:"entitlements"`
-	Trial          bool         `json:"trial"` // the license is for a trial, and no order has upgraded it
+	LicenseKey     string    `json:"license_key"`
+	Status         string    `json:"status"`
+	ProductID      string    `json:"product_id"`
+	DeviceID       string    `json:"device_id"`
+	DeviceName     string    `json:"device_name"`
+	MaxDevices     int       `json:"max_devices"` // 0: unlimited
+	CurrentDevices int       `json:"current_devices"`
+	ActivatedAt    time.Time `json:"activated_at"` // the first activation on any device
+	ExpiresAt      time.Time `json:"expires_at"`   // zero: never
+	// Grace: the license has expired, and this device may use it until GraceEndsAt. Ask the user to renew.
+	Grace        bool         `json:"grace"`
+	GraceEndsAt  time.Time    `json:"grace_ends_at"` // zero: after ExpiresAt, there is no grace
+	Mode         string       `json:"mode"`
+	AccountID    string       `json:"account_id"`
+	Entitlements Entitlements `json:"entitlements"`
+	Trial        bool         `json:"trial"` // the license is for a trial, and no order has upgraded it
 	// LeaseExpiresAt is when the device loses its slot unless it renews its lease; zero: never. Count
 	// LeaseRemainingSeconds from when you sent the request: then the clock of the device need not be right.
 	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
@@ -72,19 +75,22 @@ type Validation struct {
 
 // Validity is the result of a check.
 type Validity struct {
-	Valid          bool         `json:"valid"`
-	Reason         string       `json:"reason"` // empty if Valid
-	LicenseKey     string       `json:"license_key"`
-	Status         string       `json:"status"`
-	ProductID      string       `json:"product_id"`
-	AccountID      string       `json:"account_id"`
-	Mode           string       `json:"mode"`
-	DeviceID       string       `json:"device_id"`
-	MaxDevices     int          `json:"max_devices"` // 0: unlimited
-	CurrentDevices int          `json:"current_devices"`
-	ExpiresAt      time.Time    `json:"expires_at"` // zero: never
-	Entitlements   Entitlements `json:"entitlements"`
-	Trial          bool         `json:"trial"`
+	Valid          bool      `json:"valid"`
+	Reason         string    `json:"reason"` // empty if Valid
+	LicenseKey     string    `json:"license_key"`
+	Status         string    `json:"status"`
+	ProductID      string    `json:"product_id"`
+	AccountID      string    `json:"account_id"`
+	Mode           string    `json:"mode"`
+	DeviceID       string    `json:"device_id"`
+	MaxDevices     int       `json:"max_devices"` // 0: unlimited
+	CurrentDevices int       `json:"current_devices"`
+	ExpiresAt      time.Time `json:"expires_at"` // zero: never
+	// Grace and GraceEndsAt are as in Activated.
+	Grace        bool         `json:"grace"`
+	GraceEndsAt  time.Time    `json:"grace_ends_at"`
+	Entitlements Entitlements `json:"entitlements"`
+	Trial        bool         `json:"trial"`
 	// LeaseExpiresAt and LeaseRemainingSeconds are as in Activated.
 	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
 	LeaseRemainingSeconds int       `json:"lease_remaining_seconds"`

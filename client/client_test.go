@@ -409,8 +409,14 @@ func walkKeys(t *testing.T, shop *client.Client) {
 	}
 	compact := client.AccountUpdate{ExternalKeys: client.MatchCompact}
 	if a := must[*client.Account](t)(shop.UpdateAccount(ctx, compact)); a.ExternalKeys != client.MatchCompact ||
-		a.ExternalKeysFixed {
+		a.ExternalKeysFixed || !slices.Equal(a.ExpiringDays, []int{30, 7, 1}) {
 		t.Errorf("the account is %+v", a)
+	}
+	for _, days := range [][]int{{14}, {}, {30, 7, 1}} {
+		a := must[*client.Account](t)(shop.UpdateAccount(ctx, client.AccountUpdate{ExpiringDays: days}))
+		if !slices.Equal(a.ExpiringDays, days) {
+			t.Errorf("the account is %+v", a)
+		}
 	}
 	if k := must[*client.Key](t)(shop.RevokeKey(ctx, made.ID)); k.Status != "revoked" {
 		t.Errorf("the key is %+v", k)

@@ -56,6 +56,8 @@ type EventData struct {
 	Reason            string   `json:"reason"`
 	PreviousDeviceID  string   `json:"previous_device_id"` // of device.changed
 	ChangedComponents []string `json:"changed_components"` // of device.changed: the names
+	// DaysBeforeEnd is how many days before the end of the license it was due, of license.expiring.
+	DaysBeforeEnd int `json:"days_before_end"`
 }
 
 // AccountUsage is how much an account stores in one mode, without events, and its budget. A limit or a budget of 0 is

@@ -27,21 +27,23 @@ type License struct {
 	MaxLeaseSeconds int    `json:"max_lease_seconds"` // 0: no leases
 	// Devices holds at most the first 1,000 devices. In a list, Devices is empty for a license that has ever
 	// had more than 16 devices. DevicesNextCursor is not empty if there are more devices.
-	Devices           []Device        `json:"devices"`
-	DevicesNextCursor string          `json:"devices_next_cursor"`
-	ActivatedAt       time.Time       `json:"activated_at"` // zero: never
-	ExpiresAt         time.Time       `json:"expires_at"`   // zero: never
-	CreatedAt         time.Time       `json:"created_at"`
-	AccountID         string          `json:"account_id"`
-	Mode              string          `json:"mode"`
-	Metadata          json.RawMessage `json:"metadata"`
-	SuspendedAt       time.Time       `json:"suspended_at"`
-	RevokedAt         time.Time       `json:"revoked_at"`
-	StateReason       string          `json:"state_reason"`
-	Reissues          int             `json:"reissues"`    // how many new keys the license has got
-	ReissuedAt        time.Time       `json:"reissued_at"` // zero: never
-	ReissueReason     string          `json:"reissue_reason"`
-	Trial             bool            `json:"trial"` // for a trial that no order has upgraded
+	Devices           []Device  `json:"devices"`
+	DevicesNextCursor string    `json:"devices_next_cursor"`
+	ActivatedAt       time.Time `json:"activated_at"` // zero: never
+	ExpiresAt         time.Time `json:"expires_at"`   // zero: never
+	// GraceEndsAt is until when bound devices may use the expired license; zero: there is no grace.
+	GraceEndsAt   time.Time       `json:"grace_ends_at"`
+	CreatedAt     time.Time       `json:"created_at"`
+	AccountID     string          `json:"account_id"`
+	Mode          string          `json:"mode"`
+	Metadata      json.RawMessage `json:"metadata"`
+	SuspendedAt   time.Time       `json:"suspended_at"`
+	RevokedAt     time.Time       `json:"revoked_at"`
+	StateReason   string          `json:"state_reason"`
+	Reissues      int             `json:"reissues"`    // how many new keys the license has got
+	ReissuedAt    time.Time       `json:"reissued_at"` // zero: never
+	ReissueReason string          `json:"reissue_reason"`
+	Trial         bool            `json:"trial"` // for a trial that no order has upgraded
 }
 
 // Device is a device that a license is bound to.

@@ -14,6 +14,7 @@ type Product struct {
 	MaxDevices              int    `json:"max_devices"` // 0: unlimited
 	Validity                string `json:"validity"`    // an ISO 8601 duration; empty: forever
 	ValidityFrom            string `json:"validity_from"`
+	Grace                   string `json:"grace"` // after the end of a license, such as P7D; empty: none
 	SelfServiceDeactivation bool   `json:"self_service_deactivation"`
 	RemovalsPerMonth        int    `json:"removals_per_month"` // 0: any number
 	DeviceMode              string `json:"device_mode"`        // bound, or leased: floating licenses
@@ -46,6 +47,7 @@ type ProductTerms struct {
 	MaxDevices              *int   `json:"max_devices,omitempty"`   // 3; 0 is unlimited
 	Validity                string `json:"validity,omitempty"`      // forever; else an ISO 8601 duration
 	ValidityFrom            string `json:"validity_from,omitempty"` // issue, or activation
+	Grace                   string `json:"grace,omitempty"`         // none
 	SelfServiceDeactivation bool   `json:"self_service_deactivation,omitempty"`
 	RemovalsPerMonth        int    `json:"removals_per_month,omitempty"` // any number
 	DeviceMode              string `json:"device_mode,omitempty"`        // bound; or leased, for floating licenses

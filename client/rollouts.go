@@ -13,6 +13,7 @@ const (
 	RolloutRemovalsPerMonth = "removals_per_month"
 	RolloutInactiveAfter    = "inactive_after"
 	RolloutDeviceMatch      = "device_match"
+	RolloutGrace            = "grace"
 )
 
 // NewRollout describes a rollout.

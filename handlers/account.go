@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 
 	"licet/licensing"
 )
@@ -15,6 +16,7 @@ type account struct {
 	Mode              licensing.Mode        `json:"mode"`
 	ExternalKeys      licensing.KeyMatching `json:"external_keys"`
 	ExternalKeysFixed bool                  `json:"external_keys_fixed"`
+	ExpiringDays      []int                 `json:"expiring_days"`
 	StoredBytes       int64                 `json:"stored_bytes"`
 	StoredKeys        int64                 `json:"stored_keys"`
 	LimitBytes        int64                 `json:"limit_bytes"`
@@ -30,18 +32,34 @@ func (s accountRoutes) getAccount(ctx context.Context, c *call, _ noInput) (acco
 
 // accountUpdate asks to change the settings of an account.
 type accountUpdate struct {
-	ExternalKeys text `json:"external_keys"`
+	ExternalKeys text    `json:"external_keys"`
+	ExpiringDays numbers `json:"expiring_days"`
+
+	days *licensing.ExpiringDays
 }
 
 func (in *accountUpdate) check(c *checks) {
 	c.oneOf("external_keys", in.ExternalKeys, string(licensing.MatchExact), string(licensing.MatchCompact))
+	in.days = c.expiringDays("expiring_days", in.ExpiringDays)
+}
+
+func (c *checks) expiringDays(field string, in numbers) *licensing.ExpiringDays {
+	const most, last = licensing.MaxExpiringDays, licensing.MaxExpiringDay
+	if c.describe(field, Limits{MaxItems: most, Bounded: true, Minimum: 1, Maximum: last}) || !in.given {
+		return nil
+	}
+	days, ok := licensing.NewExpiringDays(in.value)
+	if !ok {
+		c.add(field, fmt.Sprintf("must have at most %d numbers of days from 1 to %d, each once", most, last))
+	}
+	return &days
 }
 
 // updateAccount changes the settings of the caller's account.
 func (s accountRoutes) updateAccount(ctx context.Context, c *call, in accountUpdate) (account, error) {
 	return s.answer(ctx, c.owner(), func() (licensing.Settings, error) {
 		return s.cfg.Node.ChangeSettings(ctx, licensing.ChangeSettings{
-			Owner: c.owner(), ExternalKeys: licensing.KeyMatching(in.ExternalKeys.value),
+			Owner: c.owner(), ExternalKeys: licensing.KeyMatching(in.ExternalKeys.value), ExpiringDays: in.days,
 		})
 	})
 }
@@ -62,7 +80,8 @@ func (s accountRoutes) answer(
 	return account{
 		AccountID: owner.AccountID, Mode: owner.Mode,
 		ExternalKeys: settings.Matching(), ExternalKeysFixed: settings.KeysFixed,
-		StoredBytes: max(size.Bytes, 0), StoredKeys: max(size.Keys, 0), LimitBytes: most.Bytes, LimitKeys: most.Keys,
+		ExpiringDays: settings.Expiring().Numbers(),
+		StoredBytes:  max(size.Bytes, 0), StoredKeys: max(size.Keys, 0), LimitBytes: most.Bytes, LimitKeys: most.Keys,
 		BudgetBytes: budget.Bytes, BudgetKeys: budget.Keys,
 	}, nil
 }

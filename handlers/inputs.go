@@ -26,6 +26,7 @@ type (
 	integer = optional[wholeNumber]
 	object  = optional[compactObject]
 	texts   = optional[stringList]
+	numbers = optional[numberList]
 )
 
 // param is a query parameter. The value of a repeated parameter, or of one in an invalid encoding, is empty: read
@@ -47,6 +48,8 @@ const (
 	Boolean Kind = "boolean"
 	Object  Kind = "object"
 	Strings Kind = "array" // of strings
+	// Integers is an array of integers.
+	Integers Kind = "array of integers"
 )
 
 func (o *optional[T]) kind() Kind {
@@ -59,6 +62,8 @@ func (o *optional[T]) kind() Kind {
 		return Object
 	case stringList:
 		return Strings
+	case numberList:
+		return Integers
 	default:
 		return String
 	}
@@ -76,6 +81,8 @@ func (k Kind) json() (takes, description string) {
 		return "{", "an object"
 	case Strings:
 		return "[", "an array of strings"
+	case Integers:
+		return "[", "an array of integers"
 	default:
 		return `"`, "a string"
 	}
@@ -165,6 +172,24 @@ func (l *stringList) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	*l = make(stringList, len(elements))
 	for i, element := range elements {
 		if (*l)[i] = element.value; !element.given {
+			return errWrongType
+		}
+	}
+	return nil
+}
+
+// numberList is a JSON array of integers. Unlike in a []wholeNumber, no element can be null.
+type numberList []int64
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (l *numberList) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	var elements []integer
+	if err := json.UnmarshalDecode(decoder, &elements); err != nil {
+		return err
+	}
+	*l = make(numberList, len(elements))
+	for i, element := range elements {
+		if (*l)[i] = int64(element.value); !element.given {
 			return errWrongType
 		}
 	}

@@ -44,6 +44,7 @@ type licenseTerms struct {
 type licenseState struct {
 	ActivatedAt timestamp       `json:"activated_at"`
 	ExpiresAt   timestamp       `json:"expires_at"`
+	GraceEndsAt timestamp       `json:"grace_ends_at"`
 	CreatedAt   timestamp       `json:"created_at"`
 	AccountID   string          `json:"account_id"`
 	Mode        licensing.Mode  `json:"mode"`
@@ -115,6 +116,7 @@ func stateAnswer(view *store.LicenseView) licenseState {
 	answer := licenseState{
 		ActivatedAt: timestamp(l.ActivatedAt),
 		ExpiresAt:   timestamp(l.ExpiresAt),
+		GraceEndsAt: timestamp(l.GraceEndsAt()),
 		CreatedAt:   timestamp(l.CreatedAt),
 		AccountID:   l.Owner.AccountID,
 		Mode:        l.Owner.Mode,

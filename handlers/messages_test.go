@@ -115,6 +115,10 @@ func (s *fixture) recordEachType() {
 	order := s.send("POST", "/v1/orders", keyAll,
 		`{"product_id":"editor","amount":4900,"currency":"USD","upgrade_of":"`+bought+`"}`).must(s.t, 0).text("order_no")
 	s.send("PUT", "/v1/orders/"+order+"/sandbox_payment", keyAll, "").must(s.t, 0)
+	s.graced()
+	s.giveNotices()
+	s.clock.advance(3 * 24 * time.Hour)
+	s.giveNotices()
 }
 
 // testMessage returns the test message that an endpoint receives.

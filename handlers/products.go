@@ -19,6 +19,7 @@ type product struct {
 	MaxDevices       int     `json:"max_devices"`
 	Validity         *string `json:"validity"`
 	ValidityFrom     string  `json:"validity_from"`
+	Grace            *string `json:"grace"`
 	SelfService      bool    `json:"self_service_deactivation"`
 	RemovalsPerMonth int     `json:"removals_per_month"`
 	leaseTerms
@@ -60,6 +61,7 @@ func productAnswer(p *licensing.Product) product {
 		MaxDevices:       t.MaxDevices,
 		Validity:         orNull(t.Validity.String()),
 		ValidityFrom:     fromIssue,
+		Grace:            orNull(t.Grace.String()),
 		SelfService:      t.SelfService.Allowed,
 		RemovalsPerMonth: t.SelfService.RemovalsPerMonth,
 		leaseTerms:       leaseTermsAnswer(t.Lease),
@@ -98,6 +100,7 @@ type productDescription struct {
 	MaxDevices       integer `json:"max_devices"`
 	Validity         text    `json:"validity"`
 	ValidityFrom     text    `json:"validity_from"`
+	Grace            text    `json:"grace"`
 	SelfService      flag    `json:"self_service_deactivation"`
 	RemovalsPerMonth integer `json:"removals_per_month"`
 	DeviceMode       text    `json:"device_mode"`
@@ -109,11 +112,11 @@ type productDescription struct {
 	Trial            object  `json:"trial"`
 	Metadata         object  `json:"metadata"`
 
-	validity, inactiveAfter licensing.Period
-	match                   licensing.DeviceMatch
-	entitlements            licensing.Entitlements
-	trial                   licensing.TrialTerms
-	trialEntitlements       licensing.Entitlements
+	validity, grace, inactiveAfter licensing.Period
+	match                          licensing.DeviceMatch
+	entitlements                   licensing.Entitlements
+	trial                          licensing.TrialTerms
+	trialEntitlements              licensing.Entitlements
 }
 
 func (in *productDescription) check(c *checks) {
@@ -123,6 +126,10 @@ func (in *productDescription) check(c *checks) {
 	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
 	in.validity = c.period("validity", in.Validity)
 	c.oneOf("validity_from", in.ValidityFrom, fromIssue, fromActivation)
+	in.grace = c.period("grace", in.Grace)
+	if problem := licensing.GraceProblem(in.grace); problem != "" {
+		c.add("grace", problem)
+	}
 	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
 	in.checkLeases(c)
 	in.checkDeviceTerms(c)
@@ -166,7 +173,8 @@ func (in *productDescription) terms() licensing.Terms {
 	if in.MaxDevices.given {
 		terms.MaxDevices = int(in.MaxDevices.value)
 	}
-	terms.Validity, terms.InactiveAfter, terms.Match = in.validity, in.inactiveAfter, in.match
+	terms.Validity, terms.Grace = in.validity, in.grace
+	terms.InactiveAfter, terms.Match = in.inactiveAfter, in.match
 	terms.FromActivation = in.ValidityFrom.value == fromActivation
 	terms.SelfService = licensing.SelfService{
 		Allowed:          in.SelfService.value,

@@ -60,7 +60,7 @@ func Routes() []Route {
 		limits := limitsOf(request)
 		for _, f := range of.inputs {
 			in := Input{Name: f.name, In: f.in, Kind: f.kind, Limits: limits[f.name]}
-			if in.Required = in.Required || in.In == InPath; in.Bounded {
+			if in.Required = in.Required || in.In == InPath; in.Bounded && in.Kind == String {
 				in.Kind = Integer
 			}
 			described.Inputs = append(described.Inputs, in)

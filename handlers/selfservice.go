@@ -26,6 +26,8 @@ type validation struct {
 	MaxDevices     int               `json:"max_devices"`
 	CurrentDevices int               `json:"current_devices"`
 	ExpiresAt      timestamp         `json:"expires_at"`
+	Grace          bool              `json:"grace"`
+	GraceEndsAt    timestamp         `json:"grace_ends_at"`
 	LeaseExpiresAt timestamp         `json:"lease_expires_at"`
 	LeaseRemaining *int              `json:"lease_remaining_seconds"`
 	Entitlements   json.RawMessage   `json:"entitlements"`
@@ -185,6 +187,8 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
 		ExpiresAt:      timestamp(l.ExpiresAt),
+		Grace:          result.Invalid == "" && l.InGrace(now),
+		GraceEndsAt:    timestamp(l.GraceEndsAt()),
 		LeaseExpiresAt: leaseEnd,
 		LeaseRemaining: leaseLeft,
 		Entitlements:   metadata(entitled.At(l.CreatedAt, now)),
@@ -224,6 +228,8 @@ type activation struct {
 	CurrentDevices int              `json:"current_devices"`
 	ActivatedAt    timestamp        `json:"activated_at"`
 	ExpiresAt      timestamp        `json:"expires_at"`
+	Grace          bool             `json:"grace"`
+	GraceEndsAt    timestamp        `json:"grace_ends_at"`
 	LeaseExpiresAt timestamp        `json:"lease_expires_at"`
 	LeaseRemaining *int             `json:"lease_remaining_seconds"`
 	Mode           licensing.Mode   `json:"mode"`
@@ -246,6 +252,8 @@ func (a *activation) appendJSON(to []byte) []byte {
 	to = strconv.AppendInt(append(to, `,"current_devices":`...), int64(a.CurrentDevices), 10)
 	to = a.ActivatedAt.appendTo(append(to, `,"activated_at":`...))
 	to = a.ExpiresAt.appendTo(append(to, `,"expires_at":`...))
+	to = strconv.AppendBool(append(to, `,"grace":`...), a.Grace)
+	to = a.GraceEndsAt.appendTo(append(to, `,"grace_ends_at":`...))
 	to = a.LeaseExpiresAt.appendTo(append(to, `,"lease_expires_at":`...))
 	to = append(to, `,"lease_remaining_seconds":`...)
 	if a.LeaseRemaining == nil {
@@ -322,6 +330,8 @@ func (s endUserRoutes) activated(ctx context.Context, result *licensing.Result, 
 		CurrentDevices: l.CurrentDevices,
 		ActivatedAt:    timestamp(l.ActivatedAt),
 		ExpiresAt:      timestamp(l.ExpiresAt),
+		Grace:          l.InGrace(now),
+		GraceEndsAt:    timestamp(l.GraceEndsAt()),
 		Mode:           l.Owner.Mode,
 		AccountID:      l.Owner.AccountID,
 		Trial:          l.IsTrial(),

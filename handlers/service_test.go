@@ -385,3 +385,18 @@ func (s *fixture) leased() string {
 		must(s.t, 0)
 	return s.send("POST", "/v1/licenses", keyAll, `{"product_id":"render","quantity":1}`).must(s.t, 0).grantedKey()
 }
+
+// graced returns the key of a license of the product "trialware": ten days from now on, and a grace of a week.
+func (s *fixture) graced() string {
+	s.t.Helper()
+	s.product("trialware", `"validity":"P10D","grace":"P7D"`).must(s.t, 0)
+	return s.send("POST", "/v1/licenses", keyAll, `{"product_id":"trialware","quantity":1}`).must(s.t, 0).grantedKey()
+}
+
+// giveNotices gives the notices that are due before ends of licenses, and records the ends.
+func (s *fixture) giveNotices() {
+	s.t.Helper()
+	if err := s.node.GiveNotices(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}

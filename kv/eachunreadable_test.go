@@ -169,10 +169,10 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 // empty, or only show by their revision that something has changed. A node reads master keys, the check key and the map
 // of slots when it starts, and then refuses to start. Devices and order_owner are read for one license or order only.
 func undecoded() []string {
-	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
-		"api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "order_end", "refund", "deleted_webhook",
-		"claim_age", "check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner",
-		"settings", "alias", "terms", "trial", "trial_end"}
+	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip",
+		"epoch", "api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "license_notice", "order_end",
+		"refund", "deleted_webhook", "claim_age", "check_key", "master_key", "retired_master_key", "backup",
+		"metadata", "device", "order_owner", "settings", "alias", "terms", "trial", "trial_end"}
 }
 
 // asWorker runs do as the worker that a store is.

@@ -244,7 +244,7 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 		wrong("the sweep of claims", nil)
 	}
 	for _, kind := range []licensing.DueKind{licensing.DueLicenseEnd, licensing.DueOrderEnd, licensing.DueRefund,
-		licensing.DueRollout, licensing.DueLeases} {
+		licensing.DueRollout, licensing.DueLeases, licensing.DueLicenseNotice} {
 		slots, err := n.store.DueSlots(ctx, kind, store.DueSpan{Until: labEnd})
 		if err != nil {
 			wrong("the slots with due work", err, kind)

@@ -223,6 +223,11 @@ type specimens struct {
 // labCustomer has a license that was granted.
 var labCustomer = licensing.Customer{BuyerEmail: labBuyer, Reference: "C-1"}
 
+// notice is what is due for the license lowered.
+func (*specimens) notice() licensing.Due {
+	return licensing.Due{Kind: licensing.DueLicenseNotice, At: labEnd.AddDate(0, 0, -7)}
+}
+
 // labExternal is the external key of a license of the lab.
 const labExternal = "OLD-1"
 
@@ -266,6 +271,7 @@ func (l *lab) fill() specimens {
 	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.lowered),
 		licensing.UpdateLicense{Target: licensing.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
+	l.endSoon(s.lowered)
 	s.floating = l.lease("one", "another")
 	s.own = l.lifeOf("own")
 	s.ending = l.grant(6, "")
@@ -296,6 +302,17 @@ func (l *lab) startTrial(node *service.Service, device string) licensing.Result 
 	l.t.Helper()
 	return kvtest.Must(node.StartTrial(l.ctx(), labOwner,
 		service.NewTrial{ProductID: "pro", Device: device, By: licensing.EndUser}))(l.t)
+}
+
+// endSoon lets a license end at labEnd, with a notice a week before.
+func (l *lab) endSoon(key licensing.LicenseKey) {
+	l.t.Helper()
+	for _, cmd := range []licensing.Command{
+		licensing.RenewLicense{Target: licensing.Target{Key: key}, ExpiresAt: labEnd},
+		licensing.GiveNotice{Now: labEnd.AddDate(0, 0, -10), Days: "\x07"},
+	} {
+		kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(key), cmd))(l.t)
+	}
 }
 
 // labLease is when the first lease of the lab ends.

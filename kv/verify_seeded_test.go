@@ -280,6 +280,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return layout.DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).Key(layout.LicenseKey(key.ID()))
 	}
 	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + s.ending.String()
+	noticeKey := layout.DueOf(s.notice()).Key(layout.LicenseKey(s.lowered.ID()))
+	noticeAt := "license_notice %s x/n/" + s.notice().At.Format(time.RFC3339Nano) + "/" + s.lowered.String()
 	leasesDue := func(key licensing.LicenseKey) string {
 		return layout.DueOf(licensing.Due{Kind: licensing.DueLeases, At: labLease.Add(licensing.LeaseGuard)}).
 			Key(layout.LicenseKey(key.ID()))
@@ -619,6 +621,18 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"license trial_order " + lic(s.trial.Key)}},
 		{"a trial that is forgotten early", seed{trialEnd.Key(layout.LicenseKey(s.trial.Key.ID())): {}},
 			[]string{"trial_end misplaced x/t/" + trialEnd.At().Format(time.RFC3339Nano) + "/" + s.trial.Key.String()}},
+		{"a notice that is gone", seed{noticeKey: nil}, []string{"license due_missing " + lic(s.lowered)}},
+		{"a notice that was given", l.license(s.lowered, func(r *layout.License) { r.License.Notice.Day = 1 }),
+			[]string{"license due_missing " + lic(s.lowered), misplaced(noticeAt)}},
+		{"a notice of no account", both(seed{noticeKey: nil},
+			l.license(s.lowered, func(r *layout.License) { r.License.Notice.Day = 61 })),
+			[]string{"license due_missing " + lic(s.lowered), "license notice " + lic(s.lowered)}},
+		{"a notice before an end that a license does not have",
+			l.license(s.fresh, func(r *layout.License) { r.License.Notice.End = labEnd }),
+			[]string{"license grace " + lic(s.fresh)}},
+		{"the end of a grace of a license without an end",
+			l.license(s.fresh, func(r *layout.License) { r.License.GraceRecorded = labEnd }),
+			[]string{"license grace " + lic(s.fresh)}},
 		{"leases that are not due", seed{leasesDue(s.floating): nil},
 			[]string{"license due_missing " + lic(s.floating)}},
 		{"leases that are due later", l.license(s.floating, func(r *layout.License) {
@@ -1114,7 +1128,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab(layout.UsageFamily + "x"): {}, layout.RecountKey + "s": {},
 			inLab("k/x"): {}, layout.Prefix + "cell/checkers": {}, inLab("y/x"): {},
 			inLab("z/x"): {}, inLab("z/12345678x"): {},
-			inLab("x/g/x"): {}, inLab("x/l/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {},
+			inLab("x/g/x"): {}, inLab("x/l/x"): {}, inLab("x/n/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {},
 			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
 			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
@@ -1154,7 +1168,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				odd(layout.BlockOf(first)+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 15)),
 			"listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
-			"rollout key x/g/" + odd("x"), "license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"),
+			"rollout key x/g/" + odd("x"), "license_end key x/l/" + odd("x"), "license_notice key x/n/" + odd("x"),
+			"order_end key x/o/" + odd("12345678x"),
 			"refund key x/r/" + odd("x"),
 			"metadata key m/" + odd("x"), "node key cell/n/" + odd("x"), "order key o/" + odd("x"),
 			"order_owner key p/" + odd("x"), "product key q/" + odd("x"),

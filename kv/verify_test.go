@@ -82,7 +82,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "node", Keys: 1}, {Name: "recount", Keys: 0}, {Name: "retired_master_key", Keys: 0},
 		{Name: "slot", Keys: 2}, {Name: "swept_events", Keys: 0}, {Name: "event_mark", Keys: 0},
 		{Name: "webhooks_mark", Keys: 1},
-		{Name: "device", Keys: 19}, {Name: "event", Keys: 35}, {Name: "settings", Keys: 1}, {Name: "customer", Keys: 2},
+		{Name: "device", Keys: 19}, {Name: "event", Keys: 36}, {Name: "settings", Keys: 1}, {Name: "customer", Keys: 2},
 		{Name: "owner", Keys: 2},
 		{Name: "listing", Keys: 13}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1},
 		{Name: "license", Keys: 13}, {Name: "metadata", Keys: 4}, {Name: "alias", Keys: 2}, {Name: "order", Keys: 7},
@@ -90,7 +90,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "usage", Keys: 0}, {Name: "terms", Keys: 1}, {Name: "trial", Keys: 1},
 		{Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0},
 		{Name: "webhooks", Keys: 2}, {Name: "leases", Keys: 1}, {Name: "rollout", Keys: 1},
-		{Name: "license_end", Keys: 3}, {Name: "order_end", Keys: 1},
+		{Name: "license_end", Keys: 3}, {Name: "license_notice", Keys: 1}, {Name: "order_end", Keys: 1},
 		{Name: "refund", Keys: 1}, {Name: "trial_end", Keys: 0}, {Name: "deleted_webhook", Keys: 1},
 		{Name: "claim", Keys: 6},
 		{Name: "claim_age", Keys: 6},
@@ -105,7 +105,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 159 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 161 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -116,7 +116,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 159 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 161 {
 		t.Errorf("CountKeys returns %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -236,7 +236,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
-	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 158 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 160 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {

@@ -15,7 +15,12 @@ type naive struct {
 	devices            map[string]licensing.Device
 	days               int // of validity, waiting for the first activation
 	activated, expires time.Time
-	ended              bool // a sweep has recorded the end: no clock brings the license back
+	ended              bool      // a sweep has recorded the end: no clock brings the license back
+	grace              int       // days after the end
+	graceOver          time.Time // the end of a grace that a sweep has recorded
+	noticesFor         time.Time // the end whose notices are planned
+	noticeDay          int       // of the next one; 0: none
+	notices            int       // that were given
 	suspended, revoked bool
 	why                string // it was suspended or revoked
 
@@ -64,6 +69,37 @@ func (n *naive) status(now time.Time) licensing.Status {
 		return licensing.NotActivated
 	}
 	return licensing.Activated
+}
+
+// goesOn reports whether a device may use an expired license.
+func (n *naive) goesOn(bound bool, now time.Time) bool {
+	over := n.expires.Add(time.Duration(n.grace) * day)
+	return bound && n.grace > 0 && now.Before(over) && n.graceOver.Before(over)
+}
+
+// notice plans and gives notices before the end.
+func (n *naive) notice(c licensing.GiveNotice) {
+	left := n.expires.Sub(c.Now)
+	if n.expires.IsZero() || n.revoked || n.ended || left <= 0 || left > 91*day {
+		return
+	}
+	planned := n.noticesFor.Equal(n.expires)
+	if planned && (n.noticeDay == 0 || left > time.Duration(n.noticeDay)*day) {
+		return
+	}
+	last := n.noticeDay
+	n.noticesFor, n.noticeDay = n.expires, 0
+	given := false
+	for _, d := range c.Days.Numbers() {
+		if left > time.Duration(d)*day {
+			n.noticeDay = max(n.noticeDay, d)
+		} else if planned && d <= last {
+			given = true
+		}
+	}
+	if given {
+		n.notices++
+	}
 }
 
 // do runs one command. The caller checks that the command is about this license.
@@ -134,6 +170,9 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 				n.dropComponents()
 			}
 		}
+		if c.Applies&licensing.RolloutGrace != 0 {
+			n.grace = c.Terms.Grace.Days
+		}
 	case licensing.RevokeLicense:
 		if !n.revoked {
 			n.revoked, n.why = true, c.Reason
@@ -157,6 +196,12 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 		n.dropComponents()
 	case licensing.ExpireLicense:
 		n.ended = n.ended || !n.revoked && !n.expires.IsZero() && c.Before.Sub(n.expires) >= 0
+		over := n.expires.Add(time.Duration(n.grace) * day)
+		if n.ended && !n.revoked && n.grace > 0 && over.After(n.graceOver) && c.Before.Sub(over) >= 0 {
+			n.graceOver = over
+		}
+	case licensing.GiveNotice:
+		n.notice(c)
 	}
 	if a.Reason != "" {
 		return answer{Reason: a.Reason}
@@ -199,7 +244,9 @@ func (n *naive) validate(c licensing.ValidateLicense, now time.Time) (licensing.
 	case licensing.Suspended:
 		return "license_suspended", d
 	case licensing.Expired:
-		return "license_expired", d
+		if !n.goesOn(bound, now) {
+			return "license_expired", d
+		}
 	}
 	if !bound {
 		return "device_not_bound", d
@@ -222,17 +269,21 @@ func (n *naive) activate(c licensing.Activate, now time.Time) (licensing.Reason,
 	if c.ProductID != "" && c.ProductID != app {
 		return "product_mismatch", licensing.Device{}
 	}
+	d, bound := n.devices[c.Device]
+	before := n.before(c)
+	compares := n.atLeast > 0 && n.max >= 1 && n.max <= 16
+	moves := !bound && compares && before != "" && n.mayMove(now)
 	switch n.status(now) {
 	case licensing.Revoked:
 		return "license_revoked", licensing.Device{}
 	case licensing.Suspended:
 		return "license_suspended", licensing.Device{}
 	case licensing.Expired:
-		return "license_expired", licensing.Device{}
+		if !n.goesOn(bound || moves, now) {
+			return "license_expired", licensing.Device{}
+		}
 	}
-	d, bound := n.devices[c.Device]
-	compares := n.atLeast > 0 && n.max >= 1 && n.max <= 16
-	if before := n.before(c); !bound && compares && before != "" && n.mayMove(now) {
+	if moves {
 		d = n.devices[before]
 		delete(n.devices, before)
 		d.ID, d.Components = c.Device, c.Components
@@ -341,6 +392,7 @@ var compositions = []licensing.Components{"", "", composed("1", "a"), composed("
 	composed("2", "b"), composed("2", "a")}
 
 func (n *naive) renew(c licensing.RenewLicense, now time.Time) licensing.Reason {
+	before := n.expires
 	switch {
 	case n.revoked:
 		return "invalid_license_state"
@@ -354,6 +406,9 @@ func (n *naive) renew(c licensing.RenewLicense, now time.Time) licensing.Reason 
 			from = now
 		}
 		n.expires = from.Add(time.Duration(c.Extend.Days) * day)
+	}
+	if !n.expires.Equal(before) || n.days > 0 || n.ended {
+		n.noticesFor, n.noticeDay, n.graceOver = time.Time{}, 0, time.Time{}
 	}
 	n.days, n.ended = 0, false
 	return ""

@@ -93,7 +93,7 @@ const (
 	anyKind = "activate activate activate activate activate activate activate activate " +
 		"remove remove remove remove set_max set_max set_max roll roll roll extend extend renew renew " +
 		"deactivate deactivate deactivate validate validate validate note note note redact expire expire " +
-		"suspend reinstate reinstate reinstate revoke"
+		"notice notice notice suspend reinstate reinstate reinstate revoke"
 	ofDevices = "change change change change change change activate remove"
 )
 
@@ -139,10 +139,11 @@ func drawHappening(t *rapid.T, kinds string) happening {
 	case "roll":
 		return fixed(licensing.ApplyTerms{
 			Target:  target,
-			Applies: licensing.RolloutTerms(rapid.IntRange(1, 63).Draw(t, "terms")),
+			Applies: licensing.RolloutTerms(rapid.IntRange(1, 127).Draw(t, "terms")),
 			Terms: licensing.Terms{
 				InactiveAfter: drawInactive(t), Match: drawMatch(t),
 				MaxDevices: rapid.IntRange(0, 5).Draw(t, "max"),
+				Grace:      licensing.Period{Days: rapid.IntRange(0, 3).Draw(t, "grace")},
 				Version:    licensing.TermsVersion(rapid.IntRange(0, 3).Draw(t, "version")),
 				SelfService: licensing.SelfService{
 					Allowed:          rapid.Bool().Draw(t, "self service"),
@@ -188,6 +189,13 @@ func drawHappening(t *rapid.T, kinds string) happening {
 	case "expire":
 		return happening{after, func(now time.Time) licensing.Command {
 			return licensing.ExpireLicense{Before: now}
+		}, listening, trusted}
+	case "notice":
+		days := rapid.SampledFrom([]licensing.ExpiringDays{
+			"", "\x02", "\x07\x02\x01", "\x1e\x07\x01",
+		}).Draw(t, "notices")
+		return happening{after, func(now time.Time) licensing.Command {
+			return licensing.GiveNotice{Now: now, Days: days}
 		}, listening, trusted}
 	case "redact":
 		return fixed(licensing.RedactLicense{Target: target, BuyerEmail: drawBuyer(t)})
@@ -235,8 +243,8 @@ func means(c licensing.Command) bool {
 		return c.Target == ours
 	case licensing.RedactLicense:
 		return c.Target == ours
-	case licensing.ExpireLicense:
-		return true // it names no key
+	case licensing.ExpireLicense, licensing.GiveNotice:
+		return true // they name no key
 	case licensing.SuspendLicense:
 		return c.Target == ours
 	case licensing.ReinstateLicense:
@@ -284,6 +292,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 			RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
 		},
 		InactiveAfter: drawInactive(t), Match: drawMatch(t),
+		Grace: licensing.Period{Days: rapid.IntRange(0, 3).Draw(t, "grace")},
 	}
 	if kinds == ofDevices {
 		terms = licensing.Terms{MaxDevices: 3, Match: licensing.DeviceMatch{AtLeast: 1, ChangesPerMonth: 9}}
@@ -299,7 +308,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		max: terms.MaxDevices, devices: map[string]licensing.Device{}, notes: map[string]string{},
 		selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth, sold: order != "",
 		inactiveAfter: terms.InactiveAfter.Days, atLeast: terms.Match.AtLeast,
-		perMonthMoved: terms.Match.ChangesPerMonth,
+		perMonthMoved: terms.Match.ChangesPerMonth, grace: terms.Grace.Days,
 	}
 	if !terms.FromActivation && terms.Validity.Days > 0 {
 		model.expires = now.Add(time.Duration(terms.Validity.Days) * day)
@@ -307,7 +316,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		model.days = terms.Validity.Days
 	}
 
-	anyChange, anyTouch := false, false
+	anyChange, anyTouch, notices := false, false, 0
 	var limitReported time.Time
 	happens := rapid.Custom(func(t *rapid.T) happening { return drawHappening(t, kinds) })
 	for _, h := range rapid.SliceOfN(happens, 1, 60).Draw(t, "happenings") {
@@ -335,7 +344,11 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		}
 		stored.keep(t, single)
 		singly = append(singly, single.Events...)
-		if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
+		explained := explains(before, folded, h.listening, c)
+		if model.notices > notices {
+			notices, explained = model.notices, append(explained, licensing.EventLicenseExpiring)
+		}
+		if diff := cmp.Diff(explained, typesOf(single.Events)); diff != "" {
 			t.Fatalf("%T at %v recorded events that its change does not explain (-change +events):\n%s", c, now,
 				diff)
 		}
@@ -419,7 +432,7 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity || undone),
 		licensing.EventLicenseRenewed)
 	add(l.MaxDevices != was.MaxDevices || l.InactiveAfter != was.InactiveAfter || l.Match != was.Match ||
-		l.SelfService != was.SelfService || l.Terms != was.Terms ||
+		l.SelfService != was.SelfService || l.Terms != was.Terms || l.Grace != was.Grace ||
 		!redacted && (after.Metadata.Object != before.Metadata.Object ||
 			after.Metadata.Customer != before.Metadata.Customer), licensing.EventLicenseUpdated)
 	add(!undone && !l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)

@@ -7,12 +7,13 @@ type DueKind byte
 
 // The kinds of due work.
 const (
-	DueLicenseEnd DueKind = iota + 1 // record the end of a license, see ExpireLicense
-	DueOrderEnd                      // record the end of an order, see ExpireOrder
-	DueRefund                        // ask the payment provider for a refund, see TryRefund
-	DueRollout                       // continue a rollout of a product, see AdvanceRollout
-	DueLeases                        // remove lapsed leases of a license, see LapseLeases
-	DueTrial                         // forget the trial of a license, see ForgetTrial
+	DueLicenseEnd    DueKind = iota + 1 // record the end of a license, see ExpireLicense
+	DueOrderEnd                         // record the end of an order, see ExpireOrder
+	DueRefund                           // ask the payment provider for a refund, see TryRefund
+	DueRollout                          // continue a rollout of a product, see AdvanceRollout
+	DueLeases                           // remove lapsed leases of a license, see LapseLeases
+	DueTrial                            // forget the trial of a license, see ForgetTrial
+	DueLicenseNotice                    // give the next notice of a license, or record its end, or that of its grace
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
@@ -23,7 +24,7 @@ type Due struct {
 	At   time.Time // the zero time: at once
 }
 
-// Due returns the earliest of these: the end of the license until the end is recorded, the first possible end of its
+// Due returns the earliest of these: what is due before and at the end of the license, the first possible end of its
 // leases, and when its trial is forgotten.
 func (l *License) Due() Due { return l.endDue().or(l.leasesDue()).or(l.trialDue()) }
 
@@ -35,10 +36,16 @@ func (d Due) or(other Due) Due {
 	return d
 }
 
-// endDue returns the end of the license until the end is recorded. A revoked license has no end to record.
+// endDue returns the end of the license until the end is recorded: as DueLicenseEnd, so that a sweep finds the licenses
+// whose notices it has not planned. After that, endDue returns the next notice, the end, or the end of the grace.
 func (l *License) endDue() Due {
-	if l.ExpiresAt.IsZero() || !l.RevokedAt.IsZero() || l.endRecorded() {
+	switch {
+	case l.awaitsGraceEnd():
+		return Due{Kind: DueLicenseNotice, At: l.GraceEndsAt()}
+	case !l.awaitsEnd():
 		return Due{}
+	case l.planned():
+		return Due{Kind: DueLicenseNotice, At: l.noticeAt(l.Notice.Day)}
 	}
 	return Due{Kind: DueLicenseEnd, At: l.ExpiresAt}
 }

@@ -24,6 +24,7 @@ const (
 	EventLicenseUpdated    EventType = "license.updated"
 	EventLicenseExpired    EventType = "license.expired"
 	EventLicenseReissued   EventType = "license.reissued"
+	EventLicenseExpiring   EventType = "license.expiring"
 	EventLicenseUpgraded   EventType = "license.upgraded" // a trial
 	EventLicenseDeleted    EventType = "license.deleted"  // a trial that ended long ago; the last event of its license
 )
@@ -56,7 +57,7 @@ func EventTypes() []EventType {
 		EventOrderCreated, EventOrderPaid, EventOrderExpired, EventOrderCanceled, EventOrderRefunded,
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
-		EventLicenseUpgraded, EventLicenseDeleted,
+		EventLicenseExpiring, EventLicenseUpgraded, EventLicenseDeleted,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
 		EventDeviceLeaseLapsed, EventDeviceChanged, EventWebhookDisabled, EventBudgetWarning,
 		EventUnreadable,

@@ -30,6 +30,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{RenewLicense{}, RequiredGrowth},
 		{UpdateLicense{MaxDevices: &limit}, NoGrowth},
 		{ExpireLicense{}, BoundedGrowth},
+		{GiveNotice{}, BoundedGrowth},
 		{LapseLeases{}, NoGrowth},
 		{PayOrder{}, RequiredGrowth},
 		{CancelOrder{}, NoGrowth},

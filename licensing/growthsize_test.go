@@ -86,6 +86,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{license, UpdateLicense{Target: target, Metadata: `{"a":"` + long + `"}`}, 0},
 		{license, UpdateLicense{Target: target, BuyerEmail: &long, CustomerReference: &long}, 0},
 		{licenseOf(func(l *License) { l.ExpiresAt = now }), ExpireLicense{Before: now}, 0},
+		{licenseOf(func(l *License) { l.ExpiresAt = now.Add(day) }), GiveNotice{Now: now, Days: "\x01"}, 0},
 		{leased, Activate{Target: target, Device: "pc"}, 0},
 		{leased, Activate{Target: target, Device: name}, longName + smallGrowth},
 		{leased, LapseLeases{}, 0},

@@ -148,6 +148,7 @@ func (r *Record) lapseLeases(now time.Time) {
 		return cmp.Or(a.Device.LeaseEnd.Compare(b.Device.LeaseEnd), cmp.Compare(a.Device.ID, b.Device.ID))
 	})
 	l.LeasesUntil, l.Stamp, r.Changed = until, stamp, true
+	r.planWithLeases(now)
 	for _, entry := range lapsed {
 		r.unbind(entry, EventDeviceLeaseLapsed, System, now)
 	}
@@ -185,8 +186,9 @@ func (c Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (Result, e
 	if entry.Bound {
 		r.unbind(entry, EventDeviceLeaseLapsed, System, now)
 	}
-	end := l.LeaseTime(now).Add(length)
+	end := l.lastsFor(length, l.LeaseTime(now))
 	l.LeasesUntil, l.Stamp = earlierEnd(l.LeasesUntil, end), r.stampAt(now)
+	r.planWithLeases(now)
 	c.bind(r, entry, now, end)
 	result := r.leased(entry.Device, now)
 	result.Bound = true
@@ -197,8 +199,9 @@ func (c Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (Result, e
 // the end by less than an eighth of the lease: a storm of renewals is not a storm of writes.
 func (c Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duration, now time.Time) {
 	l, d := r.License, &entry.Device
-	end := l.LeaseTime(now).Add(length)
-	if d.LeaseEnd.IsZero() || end.Sub(d.LeaseEnd) < length/renewalShare {
+	wished := l.LeaseTime(now).Add(length)
+	end := l.lastsFor(length, l.LeaseTime(now))
+	if d.LeaseEnd.IsZero() || wished.Sub(d.LeaseEnd) < length/renewalShare || !end.After(d.LeaseEnd) {
 		return
 	}
 	d.LeaseEnd = end

@@ -61,6 +61,11 @@ type License struct {
 	// A renewal clears EndRecorded, and the license ends again.
 	EndRecorded time.Time
 
+	Grace Period // from the terms when the license was issued: after ExpiresAt, devices go on; zero: none
+	// GraceRecorded is the end of the grace that a sweep has recorded as past; see EndRecorded.
+	GraceRecorded time.Time
+	Notice        Notice // of the next EventLicenseExpiring
+
 	// Stamp is the latest time by which leases were given, renewed or removed, or inactive devices looked for; it never
 	// goes back. See stampAt.
 	Stamp time.Time

@@ -70,8 +70,8 @@ func (c Activate) DeviceID() string { return c.Device }
 func (c Activate) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
 	switch {
-	case err != nil, l.judge(c.Key, r.bound(c.Device), now) != nil, l.unusable(c.ProductID, now) != nil,
-		r.bound(c.Device):
+	case err != nil, r.bound(c.Device), l.judge(c.Key, false, now) != nil,
+		l.unusable(c.ProductID, c.changes(r, now) != nil, now) != nil:
 		return NoGrowth
 	case l.MaxDevices == 0:
 		return OrdinaryGrowth
@@ -87,10 +87,11 @@ func (c Activate) refusal(r *Record, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := l.judge(c.Key, r.Devices[c.Device].holds(l.LeaseTime(now)), now); err != nil {
+	held := r.Devices[c.Device].holds(l.LeaseTime(now))
+	if err := l.judge(c.Key, held, now); err != nil {
 		return err
 	}
-	if unusable := l.unusable(c.ProductID, now); unusable != nil {
+	if unusable := l.unusable(c.ProductID, held || c.changes(r, now) != nil, now); unusable != nil {
 		return unusable
 	}
 	return nil
@@ -152,7 +153,7 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	}
 	l, err := c.license(r)
 	d := &r.Devices[c.Device].Device
-	return err == nil && l.judge(c.Key, true, now) == nil && l.unusable(c.ProductID, now) == nil &&
+	return err == nil && l.judge(c.Key, true, now) == nil && l.unusable(c.ProductID, true, now) == nil &&
 		c.refreshes(d, now) && (c.renames(d) || c.recomposes(r, d))
 }
 

@@ -100,7 +100,8 @@ func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // RenewLicense sets a license's end, either to ExpiresAt, or by Extend after the later of now and the
-// current end. Exactly one of the two is set. RenewLicense also clears a recorded end.
+// current end. Exactly one of the two is set. RenewLicense also clears a recorded end
+// and what follows from the earlier end: the end of its grace, and its notices.
 type RenewLicense struct {
 	Target
 	ExpiresAt time.Time
@@ -131,7 +132,8 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 	}
 	// A recorded end is renewed even to the same end: a clock that was ahead may have recorded it.
 	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() || l.endRecorded() {
-		l.ExpiresAt, l.Validity, l.EndRecorded = end, Period{}, time.Time{}
+		l.ExpiresAt, l.Validity = end, Period{}
+		l.EndRecorded, l.GraceRecorded, l.Notice = time.Time{}, time.Time{}, Notice{}
 		r.recordLicense(l, EventLicenseRenewed, c.By, now, nil)
 	}
 	return Result{License: *l}, nil

@@ -36,7 +36,7 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 	if errors.Is(replaced, ErrLicenseNotFound) {
 		return Result{}, replaced
 	}
-	invalid := l.unusable(c.ProductID, now)
+	invalid := l.unusable(c.ProductID, held, now)
 	var why Reason
 	switch {
 	case replaced != nil:
@@ -72,9 +72,9 @@ func WithoutRefresh(c Command) Command {
 	return c
 }
 
-// unusable returns why a license can't be used for a product now, or nil. An empty product matches
-// all.
-func (l *License) unusable(productID string, now time.Time) *Error {
+// unusable returns why a device can't use a license for a product now, or nil. An empty product matches all. In the
+// grace after the end, bound devices go on, and so does any device of a license with leases.
+func (l *License) unusable(productID string, held bool, now time.Time) *Error {
 	if productID != "" && productID != l.ProductID {
 		return ErrProductMismatch
 	}
@@ -84,7 +84,9 @@ func (l *License) unusable(productID string, now time.Time) *Error {
 	case Suspended:
 		return ErrLicenseSuspended
 	case Expired:
-		return ErrLicenseExpired
+		if !held && !l.Lease.Leased() || !l.InGrace(l.LeaseTime(now)) {
+			return ErrLicenseExpired
+		}
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type Terms struct {
 	Lease          LeaseTerms
 	InactiveAfter  Period      // see License; only without leases
 	Match          DeviceMatch // only without leases
+	Grace          Period      // after the end of a license; zero: none
 	// Version names the terms that a license does not hold itself, see [VersionedTerms].
 	Version TermsVersion
 }
@@ -55,6 +56,7 @@ func (t Terms) Issue(key LicenseKey, owner Owner, productID, orderNo string, now
 		MaxDevices:  t.MaxDevices,
 		SelfService: t.SelfService,
 		Lease:       t.Lease,
+		Grace:       t.Grace,
 		Terms:       t.Version,
 		CreatedAt:   now,
 

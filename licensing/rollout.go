@@ -14,10 +14,11 @@ const (
 	RolloutRemovals // by end users in a month
 	RolloutInactive
 	RolloutMatch
+	RolloutGrace
 )
 
 // Valid reports whether the set has terms, and no others.
-func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutMatch<<1 }
+func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutGrace<<1 }
 
 // Rollout applies terms of a product to the product's licenses that were issued before the rollout began. The zero
 // Rollout has never begun.
@@ -244,6 +245,9 @@ func (c ApplyTerms) changed(before *License) License {
 		if l.Match = c.Terms.Match; l.Match.AtLeast == 0 {
 			l.Changes = Removals{}
 		}
+	}
+	if c.Applies&RolloutGrace != 0 {
+		l.Grace = c.Terms.Grace
 	}
 	return l
 }

@@ -13,6 +13,7 @@ import (
 // with one event, and the second time nothing does.
 func TestApplyTerms(t *testing.T) {
 	terms := licensing.Terms{KeyPrefix: "NEW", MaxDevices: 2, Validity: licensing.Period{Days: 1}, Version: 7,
+		Grace:         licensing.Period{Days: 3},
 		SelfService:   licensing.SelfService{Allowed: true, RemovalsPerMonth: 4},
 		InactiveAfter: licensing.Period{Days: 30}, Match: licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}}
 	edits := map[licensing.RolloutTerms]func(*licensing.License){
@@ -24,6 +25,7 @@ func TestApplyTerms(t *testing.T) {
 		licensing.RolloutMatch: func(l *licensing.License) {
 			l.Match = licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}
 		},
+		licensing.RolloutGrace: func(l *licensing.License) { l.Grace = licensing.Period{Days: 3} },
 	}
 	for all := licensing.RolloutTerms(1); all.Valid(); all++ {
 		r := licensed(func(l *licensing.License) { l.RevokedAt = noon }, "laptop", "phone")
@@ -45,7 +47,7 @@ func TestApplyTerms(t *testing.T) {
 			t.Errorf("%b again: %+v", all, *r.License)
 		}
 	}
-	for _, bad := range []licensing.RolloutTerms{0, 64, 127} {
+	for _, bad := range []licensing.RolloutTerms{0, 128, 255} {
 		if bad.Valid() {
 			t.Errorf("%b is valid", bad)
 		}

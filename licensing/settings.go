@@ -8,6 +8,17 @@ type Settings struct {
 	ExternalKeys KeyMatching // empty: MatchExact
 	// KeysFixed: the owner has external keys, or was about to store the first one. ExternalKeys can't change any more.
 	KeysFixed bool
+	// ChosenDays are the days that the account has chosen, if DaysChosen is set; see Expiring.
+	ChosenDays ExpiringDays
+	DaysChosen bool
+}
+
+// Expiring returns how many days before the end of a license the service records EventLicenseExpiring.
+func (s *Settings) Expiring() ExpiringDays {
+	if s.DaysChosen {
+		return s.ChosenDays
+	}
+	return defaultExpiringDays
 }
 
 // Matching returns how the owner's external keys are matched.
@@ -24,7 +35,8 @@ func SettingsRef(owner Owner) Ref { return Ref{Kind: KindSettings, Owner: owner}
 // ChangeSettings changes the settings of an owner. ExternalKeys can't be changed once it is fixed.
 type ChangeSettings struct {
 	Owner        Owner
-	ExternalKeys KeyMatching // empty: stays as it is
+	ExternalKeys KeyMatching   // empty: stays as it is
+	ExpiringDays *ExpiringDays // nil: stays as it is
 }
 
 // DeviceID is empty: no device is touched.
@@ -39,6 +51,10 @@ func (c ChangeSettings) apply(r *Record, _ time.Time) (Result, error) {
 			return Result{}, ErrSettingFixed
 		}
 		next.ExternalKeys = c.ExternalKeys
+		r.Settings, r.Changed = &next, true
+	}
+	if c.ExpiringDays != nil && *c.ExpiringDays != next.Expiring() {
+		next.ChosenDays, next.DaysChosen = *c.ExpiringDays, true
 		r.Settings, r.Changed = &next, true
 	}
 	return Result{Settings: next}, nil

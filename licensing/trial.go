@@ -34,6 +34,7 @@ func (t TrialTerms) Offered() bool { return !t.Validity.IsZero() }
 func (p *Product) TrialTerms() Terms {
 	t := p.Terms
 	t.MaxDevices, t.Validity, t.FromActivation = p.Trial.MaxDevices, p.Trial.Validity, false
+	t.Grace = Period{} // a trial ends
 	if p.Trial.Entitled {
 		t.Version = p.Trial.Version
 	}
@@ -166,6 +167,7 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 		l.AllowedOver = l.CurrentDevices
 	}
 	l.Validity, l.ExpiresAt, l.EndRecorded = Period{}, time.Time{}, time.Time{}
+	l.Grace, l.GraceRecorded, l.Notice = c.Terms.Grace, time.Time{}, Notice{}
 	switch {
 	case c.Terms.Validity.IsZero():
 	case c.Terms.FromActivation && l.ActivatedAt.IsZero():

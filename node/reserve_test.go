@@ -165,7 +165,7 @@ func TestReservePutsOffEnds(t *testing.T) {
 		db.set(space)
 		for _, chore := range n.Chores() {
 			err := chore.Once(nodetest.Context(t))
-			putOff := slices.Contains([]string{"order_ends", "license_ends"}, chore.Label)
+			putOff := slices.Contains([]string{"order_ends", "license_ends", "license_notices"}, chore.Label)
 			if errors.Is(err, node.ErrNoRoom) != putOff || !putOff && err != nil {
 				t.Errorf("%s while the store is %v: %v", chore.Name, space, err)
 			}

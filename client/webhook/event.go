@@ -39,6 +39,7 @@ const (
 	LicenseExpired    = "license.expired"
 	LicenseUpgraded   = "license.upgraded"       // an order was paid that names the trial
 	LicenseDeleted    = "license.deleted"        // a trial ended 90 days ago; it is the last event of its license
+	LicenseExpiring   = "license.expiring"       // some days before the end, see client.Account.ExpiringDays
 	WebhookDisabled   = "webhook.disabled"       // the service has disabled an endpoint
 	BudgetWarning     = "account.budget_warning" // the account stores four fifths of what it may
 )

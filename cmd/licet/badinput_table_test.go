@@ -239,7 +239,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			bad: []badInput{
 				badPath("product_id", 42200, "%00", "a%2Fb", "%C3%A9", "%20a", "%FF", strings.Repeat("x", 65)),
 				texts("name", 255), badBody("key_prefix", `""`, `"A"`, `"edit"`, `"ED-IT"`, `"ABCDEFGHI"`, `"ÄÖ"`),
-				limits, periods("validity"),
+				limits, periods("validity"), periods("grace"), badBody("grace", `"P2Y"`),
 				badBody("validity_from", `""`, `"Issue"`, `"now"`),
 				badBody("removals_per_month", "-1", "1000001", "9223372036854775808"), metadata,
 				entitled(`{"a":null}`), leases("lease_seconds"), leases("max_lease_seconds"),
@@ -366,7 +366,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"GET /v1/account": {},
 		"PATCH /v1/account": {
 			good: map[string]string{"external_keys": `"exact"`},
-			bad:  []badInput{{where: "body", name: "external_keys", code: 42200, values: []string{`""`, `"Exact"`, `"none"`}}},
+			bad: []badInput{badBody("external_keys", `""`, `"Exact"`, `"none"`),
+				badBody("expiring_days", "[0]", "[61]", "[-1]", "[7,7]", "[1,2,3,4,5,6]", "[9223372036854775808]")},
 		},
 		"GET /openapi.yaml":   {},
 		"GET /openapi.json":   {},

@@ -359,11 +359,12 @@ func (b *badInputs) common(weak string) {
 // wrongTypes are values that a member of a kind can't be.
 func wrongTypes(kind handlers.Kind) []string {
 	return map[handlers.Kind][]string{
-		handlers.String:  {"7", "true", "{}", `["x"]`},
-		handlers.Integer: {`"1"`, "1.0", "1e2", "-0.5", "true", "{}", "[1]"},
-		handlers.Object:  {`"x"`, "7", "[]", "false"},
-		handlers.Strings: {`"x"`, "{}", "7", "[7]", "[null]", `[["x"]]`},
-		handlers.Boolean: {`"true"`, "0", "{}", "[]"},
+		handlers.String:   {"7", "true", "{}", `["x"]`},
+		handlers.Integer:  {`"1"`, "1.0", "1e2", "-0.5", "true", "{}", "[1]"},
+		handlers.Object:   {`"x"`, "7", "[]", "false"},
+		handlers.Strings:  {`"x"`, "{}", "7", "[7]", "[null]", `[["x"]]`},
+		handlers.Integers: {`"x"`, "{}", "7", `["7"]`, "[null]", "[[7]]", "[1.5]"},
+		handlers.Boolean:  {`"true"`, "0", "{}", "[]"},
 	}[kind]
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -129,6 +130,20 @@ func TestDocumentedTrialsRun(t *testing.T) {
 	}
 	if want := []string{"false 3 1 map[export:true]", "true 2 1 map[]"}; !slices.Equal(shown, want) {
 		t.Errorf("the licenses: %q, want %q; it printed\n%s", shown, want, out)
+	}
+}
+
+// TestDocumentedExpiryRuns runs all commands of docs/guides/expiry.md.
+func TestDocumentedExpiryRuns(t *testing.T) {
+	t.Parallel()
+	p, out, blocks := runDocumented(t, docPage(t, "guides/expiry.md"))
+	if blocks < 5 || !strings.Contains(out, "no new device during the grace") ||
+		!regexp.MustCompile(`STATUS +expired`).MatchString(out) || !regexp.MustCompile(`GRACE +yes`).MatchString(out) {
+		t.Errorf("%d blocks, and it printed\n%s", blocks, out)
+	}
+	licenses := p.want(t, 200, "GET", "/v1/licenses?product_id=magazine", "").Data.list("licenses")
+	if len(licenses) != 1 || licenses[0]["status"] != "activated" || licenses[0]["current_devices"] != 2.0 {
+		t.Errorf("the licenses %v; it printed\n%s", licenses, out)
 	}
 }
 

@@ -120,6 +120,9 @@ func (s *schemas) event() {
 	event, data := handlers.EventForm()
 	s.ofAnswer(event)
 	s.ofAnswer(data)
+	s.all.Get("EventData").Properties.Set("days_before_end", &openapi.Schema{
+		Type: []string{"integer"}, Description: description("EventData", "days_before_end"),
+	})
 	if account := s.all.Get("AccountUsage"); account != nil {
 		numbers := &openapi.Schema{
 			Type: []string{"object"}, Properties: new(openapi.Map[*openapi.Schema]),

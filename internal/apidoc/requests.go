@@ -8,8 +8,12 @@ import (
 // inputSchema returns the schema of an input. A member of a body that is null counts as missing.
 func inputSchema(in *handlers.Input) *openapi.Schema {
 	schema := &openapi.Schema{Type: []string{string(in.Kind)}}
-	if in.Kind == handlers.Object {
+	switch in.Kind {
+	case handlers.Object:
 		schema = object()
+	case handlers.Integers:
+		schema.Type = []string{"array"}
+		schema.Items = &openapi.Schema{Type: []string{"integer"}, Minimum: &in.Minimum, Maximum: &in.Maximum}
 	}
 	schema.Pattern, schema.Format = in.Pattern, in.Format
 	schema.MinLength, schema.MaxLength = in.MinLength, in.MaxLength
@@ -18,7 +22,7 @@ func inputSchema(in *handlers.Input) *openapi.Schema {
 	if in.MaxNameLength > 0 {
 		schema.PropertyNames = &openapi.Schema{MinLength: 1, MaxLength: in.MaxNameLength}
 	}
-	if in.Bounded {
+	if in.Bounded && in.Kind != handlers.Integers {
 		schema.Minimum, schema.Maximum = &in.Minimum, &in.Maximum
 	}
 	if in.Kind == handlers.Strings {

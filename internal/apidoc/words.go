@@ -24,7 +24,7 @@ func typeInWords(schema *openapi.Schema) string {
 	if text == "array" {
 		of := typeInWords(schema.Items)
 		text += " of " + of
-		if of == "string" {
+		if of == "string" || of == "integer" {
 			text += "s"
 		}
 	}

@@ -30,6 +30,13 @@ func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format 
 	if !l.EndRecorded.IsZero() && l.ExpiresAt.IsZero() {
 		bad("end_recorded", "an end is recorded, and the license has none")
 	}
+	if l.ExpiresAt.IsZero() && (!l.GraceRecorded.IsZero() || l.Notice != licensing.Notice{}) {
+		bad("grace", "the end of a grace, or a notice, is recorded, and the license has no end")
+	}
+	if l.Notice.Day < 0 || l.Notice.Day > licensing.MaxExpiringDay {
+		bad("notice", "its next event license.expiring comes %d days before its end, and %d is the most", l.Notice.Day,
+			licensing.MaxExpiringDay)
+	}
 	if most := l.SelfService.RemovalsPerMonth; most < 0 || l.Removals.Count < 0 || l.Removals.Count > most {
 		bad("removals", "end users removed %d devices in a month, and %d are allowed", l.Removals.Count, most)
 	}

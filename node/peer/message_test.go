@@ -137,7 +137,7 @@ func TestReply(t *testing.T) {
 	result.License.Stamp, result.License.LeasesUntil = time.Time{}, time.Time{}
 	result.License.SeenFrom, result.License.InactiveAfter = time.Time{}, licensing.Period{}
 	result.License.Match, result.License.Changes = licensing.DeviceMatch{}, licensing.Removals{}
-	result.Device.Components = ""
+	result.License.Notice, result.Device.Components = licensing.Notice{}, ""
 	other := result
 	other.License.MaxDevices = 0
 	fewer := result
@@ -185,7 +185,7 @@ func TestReplyHasEachLicenseOnce(t *testing.T) {
 		l := filled[licensing.License](t)
 		l.CurrentDevices, l.Sequence, l.LimitReportedAt = i, uint64(i), time.UnixMilli(int64(i))
 		l.Stamp, l.LeasesUntil, l.SeenFrom = l.LimitReportedAt, l.LimitReportedAt, l.LimitReportedAt
-		l.Changes.Count = i
+		l.Changes.Count, l.Notice.Day = i, i
 		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{License: l}})
 	}
 	body, err := c.reply(a)

@@ -34,8 +34,8 @@ type answer struct {
 }
 
 // license is a license without its id, which the hop has, without its number of devices, which the
-// answer has, and without what callers don't need: the counters of its events, the times of its leases, and the
-// terms that say which devices lose their device slots.
+// answer has, and without what callers don't need: the counters of its events, its notices, the times of its leases,
+// and the terms that say which devices lose their device slots.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
 	KeyPrefix                         string
@@ -56,6 +56,10 @@ type license struct {
 	Lease, LongestLease               time.Duration
 	Trial                             licensing.TrialName
 	UpgradedAt                        millis
+	GraceYears, GraceMonths           int
+	GraceDays                         int
+	GraceClock                        time.Duration
+	GraceRecorded                     millis
 }
 
 // millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
@@ -89,6 +93,8 @@ func fromLicense(l *licensing.License) license {
 		RemovalsMonth:    l.Removals.Month, Removals: l.Removals.Count,
 		Reissues: []byte(l.Reissues), Terms: l.Terms, OwnEntitlements: l.OwnEntitlements,
 		Lease: l.Lease.Length, LongestLease: l.Lease.Longest, Trial: l.Trial, UpgradedAt: toMillis(l.UpgradedAt),
+		GraceYears: l.Grace.Years, GraceMonths: l.Grace.Months, GraceDays: l.Grace.Days, GraceClock: l.Grace.Clock,
+		GraceRecorded: toMillis(l.GraceRecorded),
 	}
 }
 
@@ -107,6 +113,9 @@ func (l *license) license(id licensing.LicenseID) licensing.License {
 		Terms:       l.Terms, OwnEntitlements: l.OwnEntitlements,
 		Lease: licensing.LeaseTerms{Length: l.Lease, Longest: l.LongestLease}, Trial: l.Trial,
 		UpgradedAt: l.UpgradedAt.time(),
+		Grace: licensing.Period{Years: l.GraceYears, Months: l.GraceMonths, Days: l.GraceDays,
+			Clock: l.GraceClock},
+		GraceRecorded: l.GraceRecorded.time(),
 	}
 }
 
@@ -128,6 +137,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		now.CurrentDevices, now.Sequence, now.LimitReportedAt = 0, 0, time.Time{}
 		now.Stamp, now.LeasesUntil, now.SeenFrom = time.Time{}, time.Time{}, time.Time{}
 		now.InactiveAfter, now.Match, now.Changes = licensing.Period{}, licensing.DeviceMatch{}, licensing.Removals{}
+		now.Notice = licensing.Notice{}
 		if len(r.Licenses) == 0 || now != last {
 			r.Licenses = append(r.Licenses, fromLicense(&now))
 			last = now

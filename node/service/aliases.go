@@ -221,8 +221,8 @@ func (e *Aliases) Settings(ctx context.Context, owner licensing.Owner) (licensin
 	})
 }
 
-func (e *Aliases) readSettings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
-	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.SettingsRef(owner)})
+func (c *core) readSettings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
+	loaded, err := c.cfg.Records.Load(ctx, store.Want{Ref: licensing.SettingsRef(owner)})
 	if err != nil || loaded[0].Record.Settings == nil {
 		return licensing.Settings{Owner: owner}, err
 	}

@@ -77,6 +77,14 @@ func matchedComponents() licensing.Components {
 	return components
 }
 
+// gracedLicense has a grace, and notices before its end.
+func gracedLicense() *License {
+	l := kvtest.License()
+	l.Grace, l.GraceRecorded = licensing.Period{Days: 7}, kvtest.Time.AddDate(0, 0, 7)
+	l.Notice = licensing.Notice{End: l.ExpiresAt, Day: 30}
+	return &License{License: l}
+}
+
 func goldenOrder() *licensing.Order {
 	return &licensing.Order{
 		OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
@@ -198,6 +206,13 @@ func TestGoldenValues(t *testing.T) {
 	show("license of which events tell", withEvents.Encode())
 	show("license with leases", leasedLicense().Encode())
 	show("license that loses inactive devices and compares components", matchedLicense().Encode())
+	show("license with a grace and notices", gracedLicense().Encode())
+	expiring := kvtest.Events()[2:]
+	expiring[0].Type, expiring[0].Device, expiring[0].License = licensing.EventLicenseExpiring, nil,
+		&gracedLicense().License
+	expiring[0].License.Sequence = 7
+	expiring[0].Members = []licensing.EventMember{{Name: "days_before_end", JSON: "7"}}
+	show("event of a license that ends soon", EncodeEvents(expiring, Location{}))
 	show("events of a license", EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
 	newer := kvtest.Events()[2:]
 	newer[0].Type, newer[0].Actor = "license.paused", "robot"
@@ -254,6 +269,8 @@ func TestGoldenValues(t *testing.T) {
 	show("customer", EncodeMetadata(licensing.Metadata{Customer: goldenCustomer}, nil))
 	show("alias", EncodeAlias(licensing.Alias{License: kvtest.Key.ID(), Owner: kvtest.Owner}))
 	show("settings", (&Settings{Settings: licensing.Settings{ExternalKeys: licensing.MatchCompact, KeysFixed: true},
+		Writers: license.Writers}).Encode())
+	show("settings with days", (&Settings{Settings: licensing.Settings{ChosenDays: "\x1e\x01", DaysChosen: true},
 		Writers: license.Writers}).Encode())
 	show("mark of events", (&RetentionMark{At: kvtest.Time, Measured: true}).Encode())
 	show("ledger of events", goldenLedger().Encode())
@@ -318,6 +335,8 @@ func TestGoldenKeys(t *testing.T) {
 			DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: kvtest.Time}).Key(LicenseKey(id))},
 		{"license by its leases",
 			DueOf(licensing.Due{Kind: licensing.DueLeases, At: kvtest.Time}).Key(LicenseKey(id))},
+		{"license by its next notice",
+			DueOf(licensing.Due{Kind: licensing.DueLicenseNotice, At: kvtest.Time}).Key(LicenseKey(id))},
 		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
 			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,

@@ -72,7 +72,10 @@
 //	x/e/<ms><id>                      empty: a license with leases, by the time when the first may be removed
 //	x/g/<ms><account>/<mode>/<product>
 //	                                  empty: a product whose rollout is under way, by when any node may continue it
-//	x/l/<ms><id>                      empty: a license whose end is to be recorded, by that end
+//	x/l/<ms><id>                      empty: a license whose end is to be recorded, by that end; until its events
+//	                                  license.expiring are planned
+//	x/n/<ms><id>                      empty: a license near its end, by its next event license.expiring, or its end,
+//	                                  or the end of its grace
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
 //	x/t/<ms><id>                      empty: a license whose trial is to be forgotten, by time

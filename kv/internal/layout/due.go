@@ -45,6 +45,7 @@ var dueIndexes = []DueIndex{
 	{licensing.DueLeases, "leases", "x/e/", licensing.KindLicense},
 	{licensing.DueRollout, "rollout", "x/g/", licensing.KindProduct},
 	{licensing.DueLicenseEnd, "license_end", "x/l/", licensing.KindLicense},
+	{licensing.DueLicenseNotice, "license_notice", "x/n/", licensing.KindLicense},
 	{licensing.DueOrderEnd, "order_end", "x/o/", licensing.KindOrder},
 	{licensing.DueRefund, "refund", "x/r/", licensing.KindOrder},
 	{licensing.DueTrial, "trial_end", "x/t/", licensing.KindLicense},

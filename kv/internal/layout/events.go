@@ -162,7 +162,7 @@ func EventLicense(l *licensing.License) licensing.License {
 		Key: l.Key, Owner: l.Owner, ProductID: l.ProductID, OrderNo: l.OrderNo,
 		MaxDevices: l.MaxDevices, CurrentDevices: l.CurrentDevices,
 		CreatedAt: l.CreatedAt, ActivatedAt: l.ActivatedAt, ExpiresAt: l.ExpiresAt,
-		SuspendedAt: l.SuspendedAt, RevokedAt: l.RevokedAt,
+		SuspendedAt: l.SuspendedAt, RevokedAt: l.RevokedAt, Grace: l.Grace,
 	}
 }
 

@@ -52,6 +52,10 @@ const (
 	licenseMatch          protowire.Number = 43
 	licenseChangesMonth   protowire.Number = 44
 	licenseChanges        protowire.Number = 45
+	licenseGrace          protowire.Number = 46
+	licenseGraceRecorded  protowire.Number = 47
+	licenseNoticeEnd      protowire.Number = 48
+	licenseNoticeDay      protowire.Number = 49
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -132,6 +136,10 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendMatch(b, licenseMatch, l.Match)
 	b = appendUint(b, licenseChangesMonth, uint64(l.Changes.Month))
 	b = appendUint(b, licenseChanges, uint64(l.Changes.Count))
+	b = appendPeriod(b, licenseGrace, l.Grace)
+	b = appendTimeAfter(b, licenseGraceRecorded, l.GraceRecorded, l.CreatedAt)
+	b = appendTimeAfter(b, licenseNoticeEnd, l.Notice.End, l.CreatedAt)
+	b = appendUint(b, licenseNoticeDay, uint64(l.Notice.Day))
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -144,7 +152,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	var prefix string
 	limited := false
 	var activated, expires, suspended, revoked, recorded, limitReported, upgraded Field
-	var stamp, leasesUntil, seenFrom, inactiveStamp Field
+	var stamp, leasesUntil, seenFrom, inactiveStamp, grace, notice Field
 	err := DecodeValue(value, func(f Field) (err error) {
 		switch f.Num {
 		case licensePrefix:
@@ -201,6 +209,14 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			l.Changes.Month = f.int()
 		case licenseChanges:
 			l.Changes.Count = f.int()
+		case licenseGrace:
+			l.Grace, err = f.period()
+		case licenseGraceRecorded:
+			grace = f
+		case licenseNoticeEnd:
+			notice = f
+		case licenseNoticeDay:
+			l.Notice.Day = f.int()
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:
@@ -247,6 +263,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
 	l.LimitReportedAt = limitReported.timeAfter(l.CreatedAt)
 	l.UpgradedAt = upgraded.timeAfter(l.CreatedAt)
+	l.GraceRecorded, l.Notice.End = grace.timeAfter(l.CreatedAt), notice.timeAfter(l.CreatedAt)
 	if l.Lease.Leased() {
 		l.Lease.Longest = cmp.Or(l.Lease.Longest, l.Lease.Length)
 		l.Stamp, l.LeasesUntil = stamp.timeAfter(l.CreatedAt), leasesUntil.timeAfter(l.CreatedAt)

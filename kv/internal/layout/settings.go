@@ -26,6 +26,8 @@ func (s *Settings) table() fieldTable {
 	return fieldTable{
 		textField(1, &s.Settings.ExternalKeys),
 		boolField(2, &s.Settings.KeysFixed),
+		textField(3, &s.Settings.ChosenDays),
+		boolField(4, &s.Settings.DaysChosen),
 		writersField(SettingsWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}

@@ -79,6 +79,7 @@ func termsTable(t *licensing.Terms) fieldTable {
 		{8, secondsVar{&t.Lease.Longest}},
 		{14, periodVar{&t.InactiveAfter}},
 		{15, matchVar{&t.Match}},
+		{16, periodVar{&t.Grace}},
 	}
 }
 

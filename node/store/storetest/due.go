@@ -106,6 +106,26 @@ func testDue(t *testing.T, f fixture) {
 	ends(day(100), e, d)
 	f.step(a, licensing.RenewLicense{Target: key(a), ExpiresAt: day(25)}, day(12))
 	ends(day(100), e, a, d)
+	soon := func(at time.Time, want ...licensing.Ref) {
+		t.Helper()
+		f.equal("notices", f.due(licensing.DueLicenseNotice, at, 100, licenses...), want)
+	}
+	f.step(a, licensing.GiveNotice{Now: day(12), Days: "\x07"}, day(12))
+	ends(day(100), e, d)
+	soon(day(18).Add(-time.Millisecond))
+	soon(day(18), a)
+	f.step(a, licensing.GiveNotice{Now: day(18), Days: "\x07"}, day(18))
+	f.step(a, licensing.ApplyTerms{Target: key(a), Applies: licensing.RolloutGrace,
+		Terms: licensing.Terms{Grace: licensing.Period{Days: 3}}}, day(18))
+	soon(day(24))
+	soon(day(25), a)
+	f.step(a, licensing.ExpireLicense{Before: day(25)}, day(25))
+	soon(day(27))
+	soon(day(28), a)
+	f.step(a, licensing.ExpireLicense{Before: day(28)}, day(28))
+	soon(day(100))
+	f.step(a, licensing.RenewLicense{Target: key(a), ExpiresAt: day(35)}, day(28))
+	ends(day(100), e, d, a)
 
 	product := licensing.ProductRef(owner, "rolled out")
 	rollouts := func(what string, want ...licensing.Ref) {

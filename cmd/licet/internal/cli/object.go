@@ -137,11 +137,14 @@ func cell(value json.RawMessage) string {
 func listCell(items []any, value json.RawMessage) string {
 	var words []string
 	for _, item := range items {
-		word, isText := item.(string)
-		if !isText {
+		switch item := item.(type) {
+		case string:
+			words = append(words, plain(item))
+		case float64:
+			words = append(words, strconv.FormatFloat(item, 'f', -1, 64))
+		default:
 			return plain(string(value))
 		}
-		words = append(words, plain(word))
 	}
 	if len(words) == 0 {
 		return absent

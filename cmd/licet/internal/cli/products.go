@@ -76,7 +76,7 @@ func (s productGroup) productsPut() *cobra.Command {
 		long: `Create a product or replace its terms. A flag that you leave out sets its default, not the
 previous value. Existing licenses keep their terms; "licet products rollout" applies the new
 terms to them.`,
-		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
+		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y --grace P7D
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'
   licet products put studio --entitlements '{"export":true,"projects":10}'
   licet products put render --max-devices 50 --device-mode leased --lease-seconds 600
@@ -92,6 +92,8 @@ terms to them.`,
 				"`duration` of a license, such as P1Y or P30D (default: the license never expires)")
 			fs.StringVar(&terms.ValidityFrom, "validity-from", "issue",
 				"when the duration starts: `issue` or activation")
+			fs.StringVar(&terms.Grace, "grace", "",
+				"`duration` after the end of a license, such as P7D, for which bound devices may go on (default: none)")
 			fs.BoolVar(&terms.SelfServiceDeactivation, "self-service-deactivation", false,
 				"allow users to deactivate their devices")
 			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0,

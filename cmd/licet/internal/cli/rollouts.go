@@ -30,11 +30,12 @@ replaces a limit that "licet licenses update" has set. --dry-run changes nothing
 		route: "POST /v1/products/{product_id}/rollout", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			terms := []string{client.RolloutEntitlements, client.RolloutMaxDevices, client.RolloutSelfService,
-				client.RolloutRemovalsPerMonth, client.RolloutInactiveAfter, client.RolloutDeviceMatch}
+				client.RolloutRemovalsPerMonth, client.RolloutInactiveAfter, client.RolloutDeviceMatch,
+				client.RolloutGrace}
 			fs := cmd.Flags()
 			fs.StringSliceVar(&rollout.Terms, "terms", nil,
 				"`terms` to apply: entitlements, max_devices, self_service_deactivation, removals_per_month, "+
-					"inactive_after, device_match")
+					"inactive_after, device_match, grace")
 			fs.BoolVar(&rollout.DryRun, "dry-run", false, "only count the licenses")
 			waitFlag(cmd)
 			onceFlag(fs)

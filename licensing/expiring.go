@@ -1,0 +1,136 @@
+package licensing
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Limits of the days of [EventLicenseExpiring].
+const (
+	MaxExpiringDays = 5  // of an account
+	MaxExpiringDay  = 60 // before the end of a license
+)
+
+// noticeHorizon is how long before the end of a license its notices are planned: a lease and a day before the first
+// notice may be due. See planWithLeases.
+const noticeHorizon = (MaxExpiringDay+1)*day + MaxLease
+
+const day = 24 * time.Hour
+
+// ExpiringDays say how many days before the end of a license the service records EventLicenseExpiring: different
+// numbers in descending order, a byte each.
+type ExpiringDays string
+
+// defaultExpiringDays are those of an account that has not chosen any.
+const defaultExpiringDays ExpiringDays = "\x1e\x07\x01"
+
+// NewExpiringDays returns days in any order. It reports whether they are within the limits, each once.
+func NewExpiringDays(days []int64) (ExpiringDays, bool) {
+	days = slices.Clone(days)
+	slices.Sort(days)
+	var all []byte
+	for i, d := range slices.Backward(days) {
+		if d < 1 || d > MaxExpiringDay || i > 0 && d == days[i-1] {
+			return "", false
+		}
+		all = append(all, byte(d))
+	}
+	return ExpiringDays(all), len(all) <= MaxExpiringDays
+}
+
+// Numbers returns the days as numbers.
+func (d ExpiringDays) Numbers() []int {
+	numbers := make([]int, len(d))
+	for i := range len(d) {
+		numbers[i] = int(d[i])
+	}
+	return numbers
+}
+
+// Notice is the next EventLicenseExpiring of a license. The zero Notice is not planned.
+type Notice struct {
+	End time.Time // the ExpiresAt that the notice is for; of another one, the Notice does not hold
+	Day int       // how many days before End it is due; 0: there is no further notice
+}
+
+// noticeAt returns when a notice a number of days before the license's end is due.
+func (l *License) noticeAt(days int) time.Time { return l.ExpiresAt.Add(-time.Duration(days) * day) }
+
+// planned reports whether the notices before the present end are planned.
+func (l *License) planned() bool { return l.Notice.End.Equal(l.ExpiresAt) }
+
+// awaitsEnd reports whether the license has an end that is not recorded. A revoked license has no end to record.
+func (l *License) awaitsEnd() bool {
+	return !l.ExpiresAt.IsZero() && l.RevokedAt.IsZero() && !l.endRecorded()
+}
+
+// NoticeDue reports whether GiveNotice has something to do.
+func (l *License) NoticeDue(now time.Time) bool {
+	switch {
+	case !l.awaitsEnd() || !l.ExpiresAt.After(now):
+		return false
+	case l.planned():
+		return l.Notice.Day > 0 && !l.noticeAt(l.Notice.Day).After(now)
+	}
+	return l.ExpiresAt.Sub(now) <= noticeHorizon
+}
+
+// planWithLeases plans the next notice of a license with leases, for accounts with any days. While devices hold leases,
+// Due returns their end, so a sweep does not find the license by its own end. But once in a lease, one lapses or a
+// device takes another one.
+func (r *Record) planWithLeases(now time.Time) {
+	l := r.License
+	if !r.ActsByTime || l.planned() || !l.NoticeDue(now) {
+		return
+	}
+	days := int(l.ExpiresAt.Sub(now) / day)
+	if !l.noticeAt(days).After(now) {
+		days--
+	}
+	l.Notice = Notice{End: l.ExpiresAt, Day: max(0, min(days, MaxExpiringDay))}
+}
+
+// NoticesUntil returns the latest end of the licenses whose notices are to be planned now.
+func NoticesUntil(now time.Time) time.Time { return now.Add(noticeHorizon) }
+
+// GiveNotice records that a license ends soon, and plans the next such event, or it plans the first one. A plan leaves
+// out the events whose time has passed: for a license of two weeks, nothing is recorded 30 days before its end. If a
+// sweep is so late that the times of several planned events have passed, it records only the last of them.
+//
+// As for ExpireLicense, the sweep has checked its clock, and its time decides.
+type GiveNotice struct {
+	Now  time.Time // of the sweep
+	Days ExpiringDays
+}
+
+// DeviceID is empty: no device is touched.
+func (GiveNotice) DeviceID() string { return "" }
+
+func (GiveNotice) growth(*Record, time.Time) Growth { return BoundedGrowth }
+
+func (c GiveNotice) apply(r *Record, now time.Time) (Result, error) {
+	l := r.License
+	if l == nil {
+		return Result{}, ErrLicenseNotFound
+	}
+	if !l.NoticeDue(c.Now) {
+		return Result{License: *l}, nil
+	}
+	given, next := 0, 0
+	for _, days := range c.Days.Numbers() {
+		switch due := !l.noticeAt(days).After(c.Now); {
+		case !due:
+			next = max(next, days)
+		case l.planned() && days <= l.Notice.Day:
+			given = days
+		}
+	}
+	l.Notice = Notice{End: l.ExpiresAt, Day: next}
+	r.Changed = true
+	if given > 0 {
+		r.recordLicense(l, EventLicenseExpiring, System, now, nil)
+		r.Events[len(r.Events)-1].Members = []EventMember{{Name: "days_before_end", JSON: strconv.Itoa(given)}}
+	}
+	return Result{License: *l}, nil
+}
