@@ -12,9 +12,8 @@ const (
 	MaxExpiringDay  = 60 // before the end of a license
 )
 
-// noticeHorizon is how long before the end of a license its notices are planned: a lease and a day before the first
-// notice may be due. See planWithLeases.
-const noticeHorizon = (MaxExpiringDay+1)*day + MaxLease
+// noticeHorizon is how long before the end of a license a sweep plans its notices: a day before the first may be due.
+const noticeHorizon = (MaxExpiringDay + 1) * day
 
 const day = 24 * time.Hour
 
@@ -76,12 +75,10 @@ func (l *License) NoticeDue(now time.Time) bool {
 	return l.ExpiresAt.Sub(now) <= noticeHorizon
 }
 
-// planWithLeases plans the next notice of a license with leases, for accounts with any days. While devices hold leases,
-// Due returns their end, so a sweep does not find the license by its own end. But once in a lease, one lapses or a
-// device takes another one.
-func (r *Record) planWithLeases(now time.Time) {
-	l := r.License
-	if !r.ActsByTime || l.planned() || !l.NoticeDue(now) {
+// planEarly plans the next notice, for accounts with any days, of a license that a sweep may not find by its end: Due
+// returns the end of its leases, or the time at which its trial is forgotten, if that is earlier.
+func (l *License) planEarly(now time.Time) {
+	if !l.Lease.Leased() && l.UpgradedAt.IsZero() || l.planned() || !l.awaitsEnd() || !l.ExpiresAt.After(now) {
 		return
 	}
 	days := int(l.ExpiresAt.Sub(now) / day)

@@ -19,7 +19,7 @@ type noticed struct {
 func TestNotices(t *testing.T) {
 	const usual licensing.ExpiringDays = "\x1e\x07\x01"
 	for name, steps := range map[string][]noticed{
-		"once each": {{92, usual, "", 0}, {91, usual, "", 30}, {40, usual, "", 30}, {30, usual, "30", 7},
+		"once each": {{62, usual, "", 0}, {61, usual, "", 30}, {40, usual, "", 30}, {30, usual, "30", 7},
 			{29, usual, "", 7}, {6.9, usual, "7", 1}, {6.9, usual, "", 1}, {1, usual, "1", 0}, {0.5, usual, "", 0}},
 		"a short license":        {{14, usual, "", 7}, {7, usual, "7", 1}, {0.9, usual, "1", 0}},
 		"exactly a week":         {{7, usual, "", 1}},
@@ -28,7 +28,7 @@ func TestNotices(t *testing.T) {
 		"a sweep after the end":  {{60, usual, "", 30}, {0, usual, "", 30}, {-1, usual, "", 30}},
 		"none":                   {{60, "", "", 0}, {7, usual, "", 0}},
 		"others from the second": {{60, usual, "", 30}, {30, "\x3c\x0e", "", 14}, {14, "\x0e", "14", 0}},
-		"five":                   {{91, "\x3c\x1e\x0e\x07\x01", "", 60}, {60, "\x3c\x1e\x0e\x07\x01", "60", 30}},
+		"five":                   {{61, "\x3c\x1e\x0e\x07\x01", "", 60}, {60, "\x3c\x1e\x0e\x07\x01", "60", 30}},
 	} {
 		end := noon.Add(100 * day)
 		r := licensed(func(l *licensing.License) { l.ExpiresAt = end }, "laptop")
@@ -85,7 +85,7 @@ func TestNoticesOfAnotherEnd(t *testing.T) {
 // TestNoticesOfLeases: a license with leases gets its notices, also if devices hold leases all the time.
 func TestNoticesOfLeases(t *testing.T) {
 	const usual licensing.ExpiringDays = "\x1e\x07\x01"
-	for left, want := range map[time.Duration]int{92 * day: 0, 91 * day: 60, 30 * day: 29, 30*day + 1: 30,
+	for left, want := range map[time.Duration]int{92 * day: 60, 60*day + 1: 60, 30 * day: 29, 30*day + 1: 30,
 		14*day + time.Hour: 14, time.Hour: 0} {
 		for _, swept := range []bool{false, true} {
 			r := floating(map[string]time.Duration{"laptop": 0})
@@ -97,14 +97,17 @@ func TestNoticesOfLeases(t *testing.T) {
 				must(t, &r, leaseOf("phone"), at)
 			}
 			planned := r.License.Notice
-			if planned.Day != want || planned.End.IsZero() != (left > 91*day) {
+			if planned.Day != want || planned.End.IsZero() {
 				t.Errorf("%v before the end, swept %v: %+v, want %d", left, swept, planned, want)
 			}
 		}
 	}
 	r := floating(nil)
-	r.License.ExpiresAt = noon.Add(14*day + time.Hour)
+	r.License.Validity = licensing.Period{Days: 14, Clock: time.Hour}
 	must(t, &r, leaseOf("phone"), noon)
+	if due := r.License.Due(); due.Kind != licensing.DueLeases || r.License.Notice.Day != 14 {
+		t.Errorf("due %+v, the notice %+v", due, r.License.Notice)
+	}
 	given := 0
 	for hours := range 15 * 24 {
 		at := noon.Add(time.Duration(hours) * time.Hour)
@@ -113,6 +116,30 @@ func TestNoticesOfLeases(t *testing.T) {
 	}
 	if given != 2 { // none 30 days before
 		t.Errorf("%d notices", given)
+	}
+}
+
+// TestNoticesOfEarlyWork: a license whose leases end before it, or whose trial is forgotten before it ends, gets its
+// notices, also for an end that was moved.
+func TestNoticesOfEarlyWork(t *testing.T) {
+	for name, edit := range map[string]func(*licensing.License){
+		"leases": func(l *licensing.License) {
+			l.Lease = licensing.LeaseTerms{Length: 25 * day, Longest: 25 * day}
+		},
+		"a trial": func(l *licensing.License) { l.Trial[0], l.OrderNo, l.UpgradedAt = 1, "ord_1", noon.Add(-65*day) },
+	} {
+		r := licensed(edit)
+		r.ActsByTime = true
+		must(t, &r, licensing.Activate{Target: ours, Device: "laptop"}, noon)
+		must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(29 * day)}, noon)
+		want := licensing.Due{Kind: licensing.DueLicenseNotice, At: noon.Add(day)}
+		if due := r.License.Due(); due != want {
+			t.Errorf("%s: due %+v", name, due)
+		}
+		must(t, &r, licensing.GiveNotice{Now: want.At, Days: "\x07"}, want.At)
+		if want.At = noon.Add(22 * day); r.License.Due() != want {
+			t.Errorf("%s: next %+v", name, r.License.Due())
+		}
 	}
 }
 

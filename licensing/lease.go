@@ -148,7 +148,7 @@ func (r *Record) lapseLeases(now time.Time) {
 		return cmp.Or(a.Device.LeaseEnd.Compare(b.Device.LeaseEnd), cmp.Compare(a.Device.ID, b.Device.ID))
 	})
 	l.LeasesUntil, l.Stamp, r.Changed = until, stamp, true
-	r.planWithLeases(now)
+	l.planEarly(now)
 	for _, entry := range lapsed {
 		r.unbind(entry, EventDeviceLeaseLapsed, System, now)
 	}
@@ -188,7 +188,6 @@ func (c Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (Result, e
 	}
 	end := l.lastsFor(length, l.LeaseTime(now))
 	l.LeasesUntil, l.Stamp = earlierEnd(l.LeasesUntil, end), r.stampAt(now)
-	r.planWithLeases(now)
 	c.bind(r, entry, now, end)
 	result := r.leased(entry.Device, now)
 	result.Bound = true

@@ -133,12 +133,16 @@ func (c Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
 	}
 	entry.Bound, entry.Changed, r.Changed = true, true, true
 	l.CurrentDevices++
-	if l.ActivatedAt.IsZero() {
+	first := l.ActivatedAt.IsZero()
+	if first {
 		l.ActivatedAt = now
 		if !l.Validity.IsZero() {
 			l.ExpiresAt = l.Validity.AddTo(now)
 			l.Validity = Period{}
 		}
+	}
+	l.planEarly(now)
+	if first {
 		r.recordDevice(EventLicenseActivated, c.By, now, entry.Device)
 	}
 	r.recordDevice(EventDeviceBound, c.By, now, entry.Device)

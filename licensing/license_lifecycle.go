@@ -134,6 +134,7 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() || l.endRecorded() {
 		l.ExpiresAt, l.Validity = end, Period{}
 		l.EndRecorded, l.GraceRecorded, l.Notice = time.Time{}, time.Time{}, Notice{}
+		l.planEarly(now)
 		r.recordLicense(l, EventLicenseRenewed, c.By, now, nil)
 	}
 	return Result{License: *l}, nil

@@ -175,6 +175,7 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 	default: // a device has activated the license
 		l.ExpiresAt = c.Terms.Validity.AddTo(now)
 	}
+	l.planEarly(now)
 	if l.Lease.Leased() && c.Terms.Lease.Leased() {
 		l.Lease = c.Terms.Lease
 	}

@@ -109,6 +109,7 @@ func TestUpgradeOfTrial(t *testing.T) {
 		want := before
 		want.OrderNo, want.UpgradedAt, want.MaxDevices, want.SelfService = "ord_1", later, 1, terms.SelfService
 		want.ExpiresAt, want.EndRecorded, want.Terms = later.AddDate(1, 0, 0), time.Time{}, 3
+		want.Notice = Notice{End: want.ExpiresAt, Day: MaxExpiringDay}
 		want.Sequence++
 		if *r.License != want || r.License.IsTrial() {
 			t.Errorf("%s: %+v, want %+v", name, r.License, want)

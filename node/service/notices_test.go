@@ -78,7 +78,7 @@ func TestNotices(t *testing.T) {
 	want("at first", nil, nil, nil, nil)
 	clock.Advance(month - time.Minute)
 	nodetest.MustActivate(t, n, key, "borrowed")
-	want("91 days before the end", nil, nil, nil, nil)
+	want("just before 90 days", nil, nil, nil, nil)
 	clock.Advance(month + time.Minute)
 	nodetest.MustActivate(t, n, key, "borrowed")
 	want("60 days before", nil, nil, nil, nil)
