@@ -38,6 +38,9 @@ type plan struct {
 	lease   time.Duration // of its leases; 0: devices are bound until they are removed
 	swept   bool          // sweeps remove lapsed leases, so the model leaves the license out
 	sold    bool          // with the terms of a product that does not let end users remove devices
+	changes int           // how many devices may change in a month; 0: none
+	// inactive: it loses inactive devices, and far nodes work on it.
+	inactive bool
 }
 
 type odd struct {
@@ -54,7 +57,7 @@ func (o odd) multiplies() bool {
 // plans are the licenses of a run. Together they have what goes wrong in
 // different ways: a full license, a single device that comes and goes, few and
 // many devices, and all that an operator does.
-func plans(random *rand.Rand) []plan {
+func plans(random *rand.Rand, now time.Time) []plan {
 	busy := []odd{{5, activate}, {3, remove}, {1, get}, {1, validate}}
 	list := []plan{
 		{name: "hot", max: 1 + random.IntN(5), pool: 6, clients: 6, each: 20, odds: busy},
@@ -92,7 +95,7 @@ func plans(random *rand.Rand) []plan {
 			odds: []odd{{12, activate}, {6, remove}, {3, suspend}, {4, reinstate}, {1, revoke}, {4, extend},
 				{2, setNote}, {2, get}}},
 	)
-	list = append(list, floatingPlans()...)
+	list = slices.Concat(list, floatingPlans(), changingPlans(changesPerMonth(now)), inactivePlans())
 	for n := range 4 {
 		list = append(list,
 			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
@@ -133,7 +136,7 @@ func newLicense(p plan, key licensing.LicenseKey) *license {
 // lost.
 func (l *license) spent() bool {
 	unknowns := maxUnknowns - l.clients
-	if l.keyed || l.sold || l.lease != 0 || slices.ContainsFunc(l.odds, odd.multiplies) {
+	if l.keyed || l.sold || l.lease != 0 || l.changes > 0 || l.inactive || slices.ContainsFunc(l.odds, odd.multiplies) {
 		unknowns = min(unknowns, fewUnknowns)
 	}
 	return l.unknowns.Load() > int32(unknowns) || l.asked.Load() > int32(maxOperations-l.clients)
@@ -184,7 +187,8 @@ func (r *run) work(l *license, number int) {
 // prepare creates the license and binds its first devices. It may fail: then other clients find no such license, or
 // fewer devices.
 func (r *run) prepare(l *license, client int, random *rand.Rand) int {
-	in := input{Key: l.key, Action: create, Max: l.max, Lease: l.lease.Milliseconds()}
+	in := input{Key: l.key, Action: create, Max: l.max, Lease: l.lease.Milliseconds(), Changes: l.changes,
+		Inactive: l.inactive}
 	if l.expires != 0 {
 		in.Expires = r.started.Add(l.expires).UnixMilli()
 	}
@@ -259,7 +263,7 @@ const (
 // ask puts a client's question to some node, notes the answer, and returns the number
 // under which the client goes on.
 func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) int {
-	slots := r.slots
+	slots := r.slotsFor(l)
 	switch {
 	case l.isWatcher(number):
 		slots = slots[:1]
@@ -324,7 +328,7 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 		op.Out.Verdict = unknown // the connection was reset
 		op.Adrift = r.way.on
 	}
-	if op.Out.Verdict == unknown && (in.Action == get || in.Action == validate && l.lease == 0) {
+	if op.Out.Verdict == unknown && (in.Action == get || in.Action == validate && l.lease == 0 && !l.inactive) {
 		op.Out.Verdict = nothing
 	}
 	op.Return, op.After = time.Since(r.started), revision()
@@ -339,7 +343,11 @@ func (r *run) span(p *process, from, to time.Duration) span {
 	if !r.way.on {
 		return s
 	}
-	for _, other := range r.slots {
+	slots := r.slots
+	if p.far {
+		slots = r.far
+	}
+	for _, other := range slots {
 		o := other.clock.span(from, to)
 		s.from, s.to = min(s.from, o.from), max(s.to, o.to)
 	}
@@ -401,8 +409,12 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 		}
 		return p.node.Do(ctx, licensing.LicenseRef(in.Key), cmd)
 	case activate:
-		return p.node.Activate(ctx, licensing.Activate{Target: target, Device: l.devices[in.Device],
-			Lease: time.Duration(in.Lease) * time.Millisecond})
+		cmd := licensing.Activate{Target: target, Device: l.devices[in.Device],
+			Lease: time.Duration(in.Lease) * time.Millisecond}
+		if l.changes > 0 {
+			cmd.Components = componentsOf(in.Device)
+		}
+		return p.node.Activate(ctx, cmd)
 	case validate:
 		return p.node.ValidateLicense(ctx, licensing.ValidateLicense{Target: target, Device: l.devices[in.Device],
 			Lease: time.Duration(in.Lease) * time.Millisecond})
@@ -423,6 +435,12 @@ func (r *run) create(ctx context.Context, p *process, in input) output {
 		SelfService: licensing.SelfService{Allowed: true}}
 	if length := time.Duration(in.Lease) * time.Millisecond; length != 0 {
 		terms.Lease = licensing.LeaseTerms{Length: length, Longest: 2 * length}
+	}
+	if in.Inactive {
+		terms.InactiveAfter = licensing.Period{Days: 1}
+	}
+	if in.Changes > 0 {
+		terms.Match = licensing.DeviceMatch{AtLeast: atLeast, ChangesPerMonth: in.Changes}
 	}
 	l := terms.Issue(in.Key, r.owner, "pro", "", p.node.Now())
 	if in.Expires != 0 {

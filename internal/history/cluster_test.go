@@ -2,9 +2,10 @@ package history
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -120,6 +121,7 @@ var testKeys = storetest.Keys()
 // It can be killed, but not brought back: its slot gets a new one.
 type process struct {
 	number int // over all lives of a run
+	far    bool
 	clock  *clock
 	faults *faults
 	rpc    *grpc.Server
@@ -143,8 +145,8 @@ func testRing() (licensing.MasterRing, error) {
 
 // start opens a store on a way into etcd of its own, which its faults lie in
 // wait on, and makes a node on it.
-func (r *run) start(c *clock) (*process, error) {
-	p := &process{number: int(r.lives.Add(1)), clock: c}
+func (r *run) start(s *slot) (*process, error) {
+	p := &process{number: int(r.lives.Add(1)), clock: s.clock, far: s.far}
 	p.life, p.die = context.WithCancel(context.Background())
 	p.faults = newFaults(r, p.number)
 	socket := filepath.Join(server.dir, fmt.Sprintf("%d-%d.sock", r.number, p.number))
@@ -190,7 +192,7 @@ func (r *run) start(c *clock) (*process, error) {
 			Records:     p.store,
 			Queries:     p.store,
 			LicenseKeys: testKeys,
-			Clock:       c.now,
+			Clock:       s.clock.now,
 			Metrics:     instruments,
 			Log:         zerolog.Nop(),
 			SeenEvery:   seenEvery,
@@ -199,7 +201,7 @@ func (r *run) start(c *clock) (*process, error) {
 		Sweeps:       p.store,
 		Events:       p.store,
 		Ring:         ring,
-		Entropy:      rand.Reader,
+		Entropy:      cryptorand.Reader,
 		SeenStep:     seenStep,
 		ExpiryMargin: time.Millisecond,
 	}
@@ -286,6 +288,16 @@ type slot struct {
 	mu      sync.Mutex
 	process *process
 	clock   *clock
+	far     bool // see startFar
+}
+
+// step sets the clock of the slot's nodes.
+func (s *slot) step(random *rand.Rand) {
+	offset := skew(random.IntN(skews))
+	if s.far {
+		offset = farAhead + time.Duration(random.IntN(skews)-skews/2)*farStep
+	}
+	s.clock.step(offset)
 }
 
 func (s *slot) current() *process {
@@ -297,12 +309,14 @@ func (s *slot) current() *process {
 // restart kills the process in a slot and starts a new one.
 func (r *run) restart(s *slot) error {
 	s.current().kill()
-	next, err := r.start(s.clock)
+	next, err := r.start(s)
 	if err != nil {
 		return err
 	}
-	r.background.Go(next.recordEnds)
-	r.kept.Go(func() { next.keepUsage(r) })
+	if !s.far {
+		r.background.Go(next.recordEnds)
+		r.kept.Go(func() { next.keepUsage(r) })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.process = next
@@ -355,6 +369,7 @@ func (c *clock) span(from, to time.Duration) span {
 // goes by what the clients have done, so that a slow machine has no more of it.
 func (r *run) disturb(ctx context.Context) error {
 	random := r.random("disturb")
+	slots := slices.Concat(r.slots, r.far)
 	for next := 0; ; {
 		next += 50 + random.IntN(100)
 		for r.done() < next {
@@ -364,7 +379,7 @@ func (r *run) disturb(ctx context.Context) error {
 			case <-time.After(time.Millisecond):
 			}
 		}
-		s := r.slots[random.IntN(len(r.slots))]
+		s := slots[random.IntN(len(slots))]
 		switch random.IntN(5) {
 		case 0, 1:
 			if err := r.restart(s); err != nil {
@@ -373,7 +388,7 @@ func (r *run) disturb(ctx context.Context) error {
 		case 2, 3:
 			s.current().faults.pause(time.Duration(10+random.IntN(150)) * time.Millisecond)
 		case 4:
-			s.clock.step(skew(random.IntN(skews)))
+			s.step(random)
 		}
 	}
 }

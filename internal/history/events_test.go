@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type eventAt struct {
 	at       int64
 	device   string
 	boundAt  int64
+	previous string // the device that has become this one
 	revision int64
 }
 
@@ -130,10 +132,19 @@ func (t *timeline) addEvents(record string, last uint64, at eventLocation, value
 		if err != nil {
 			return err
 		}
+		previous := ""
+		for _, of := range e.bytes[9] {
+			if member, err := parse(of); err != nil {
+				return err
+			} else if member.text(2) == "previous_device_id" {
+				previous, _ = strconv.Unquote(member.text(3))
+			}
+		}
 		k.events = append(k.events, eventAt{
 			record: record, sequence: last - uint64(len(many)-1-i), actor: e.text(4), revision: k.revision,
 			kind: cmp.Or(licensing.EventType(e.text(8)), kinds[e.varints[1]]),
 			at:   m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
+			previous: previous,
 		})
 	}
 	t.keysOf[record] = append(t.keysOf[record], k)

@@ -158,6 +158,12 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 					wrong(e)
 				}
 				now.devices[e.device] = e.boundAt
+			case licensing.EventDeviceChanged:
+				if at, was := now.devices[e.previous]; bound || !was || at != e.boundAt {
+					wrong(e)
+				}
+				delete(now.devices, e.previous)
+				now.devices[e.device] = e.boundAt
 			case licensing.EventDeviceRemoved, licensing.EventDeviceLeaseLapsed:
 				if now.devices[e.device] != e.boundAt || !bound {
 					wrong(e)

@@ -47,6 +47,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.terms(t, key, states)
 		i.customers(key, states)
 		i.leases(key, states)
+		i.idle(key, states, byKey[key])
 		i.explained(key, states, byKey[key])
 	}
 	for _, l := range r.licenses {
@@ -199,7 +200,7 @@ func (i *inspection) facts(key licensing.LicenseKey, states []*licenseAt, ops []
 				if was, bound := before.devices[id]; before.revoked != 0 && !bound {
 					i.add("facts", "%s: %s was bound after the license was revoked: %s", key, id, s)
 				} else if _, again := before.lapsed(id, s); bound && was != at && !again &&
-					!i.run.removedAt(ops, states, s.revision, id) {
+					!before.matched && !i.run.removedAt(ops, states, s.revision, id) {
 					i.add("facts", "%s: %s was bound at %d and is now bound at %d: %s", key, id, was, at, s)
 				}
 			}
@@ -233,7 +234,8 @@ func changes(before, s *licenseAt) []change {
 	}
 	for id, at := range s.devices {
 		was, bound := before.devices[id]
-		if _, again := before.lapsed(id, s); bound && was != at && !again {
+		_, again := before.lapsed(id, s)
+		if _, changed := before.changed(id, s); bound && was != at && !again && !changed {
 			add(change{in: input{Action: remove}, device: id})
 		}
 		if !bound || was != at {
@@ -242,7 +244,8 @@ func changes(before, s *licenseAt) []change {
 	}
 	for id := range before.devices {
 		_, bound := s.devices[id]
-		if may, _ := before.lapsed(id, s); !bound && !may {
+		may, _ := before.lapsed(id, s)
+		if _, changed := before.changed(id, s); !bound && !may && !changed {
 			add(change{in: input{Action: remove}, device: id})
 		}
 	}
@@ -290,7 +293,7 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
 		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = licensing.LicenseKey{}, 0, false, 0, false
-		in.Number, in.Lease = 0, 0
+		in.Number, in.Lease, in.Changes, in.Inactive = 0, 0, 0, false
 		if in.Action == extend {
 			in = input{Action: renew, Expires: ch.was + dayInMilli}
 		}
@@ -308,6 +311,12 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 			}
 			if at < 0 {
 				at = slices.IndexFunc(candidates, func(c *candidate) bool { return fits(c, ch) })
+			}
+			became := func(c *candidate) bool {
+				return s.matched && c.holds(ch.revision) && (c.In.Action == activate || c.In.Action == remove)
+			}
+			if at < 0 && ch.in.Action == remove && slices.ContainsFunc(candidates, became) {
+				continue // it became another device, which was removed in the same swap
 			}
 			if at < 0 {
 				i.add("explained", "%s: no operation can have caused %q %s: %s", key, ch.in, ch.device, s)
@@ -342,12 +351,13 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 		switch op.In.Action {
 		case activate:
 			stands := func(s *licenseAt) bool { return s.devices[id] == op.BoundAt && s.ends[id] >= op.Out.Lease.End }
-			if !held(stands) && !i.run.undone(op, remove, ops) {
+			if !held(stands) && !i.run.undone(op, remove, ops) && !i.run.overtaken(op, l, ops) {
 				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id,
 					op.BoundAt, op.Before, op.After)
 			}
 		case remove:
-			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !i.run.undone(op, activate, ops) {
+			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !i.run.undone(op, activate, ops) &&
+				!i.run.overtaken(op, l, ops) {
 				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before,
 					op.After)
 			}
@@ -358,7 +368,7 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 			bound := op.Out.Invalid == ""
 			lapsed := func(s *licenseAt) bool { return s.leased && s.ends[id] <= max(op.Out.Clock.to, s.stamp) }
 			if !held(func(s *licenseAt) bool { return (s.devices[id] != 0) == bound || !bound && lapsed(s) }) &&
-				!i.run.undone(op, activate, ops) && !i.run.undone(op, remove, ops) {
+				!i.run.undone(op, activate, ops) && !i.run.undone(op, remove, ops) && !i.run.overtaken(op, l, ops) {
 				i.add("acknowledged", "%s: %s was %s, which it never was between revisions %d and %d", l.key, id,
 					op.Out, op.Before, op.After)
 			}

@@ -210,8 +210,11 @@ func (s state) fitsLeases(in input, out output, at span) (state, bool) {
 	return s, f.Activated == s.activated.from && f.Expires == s.expires && !f.Revoked && !f.Suspended
 }
 
-// modeled reports whether the model has the license: it has no sweeps of leases, and not all devices of large licenses.
-func (l *license) modeled() bool { return l.lease == 0 || !l.swept }
+// modeled reports whether the model has the license: it has no sweeps of leases, and no times of the devices of large
+// licenses.
+func (l *license) modeled() bool {
+	return (l.lease == 0 || !l.swept) && (!l.inactive || len(l.devices) <= leasePool)
+}
 
 // modeledKeys returns the keys of the licenses that the model has.
 func (r *run) modeledKeys() map[licensing.LicenseKey]bool {
@@ -278,8 +281,12 @@ func (i *inspection) leases(key licensing.LicenseKey, states []*licenseAt) {
 }
 
 // lapsed reports whether a device's entry may go in a revision although no operation removes it, or may be replaced
-// because the device comes again.
+// because the device comes again: its lease has lapsed, or the device is inactive.
 func (before *licenseAt) lapsed(id string, s *licenseAt) (may, again bool) {
+	if s.inactiveAfter != 0 {
+		inactive := s.stamp >= before.seen[id]+s.inactiveAfter+seenMargin
+		return inactive, inactive
+	}
 	end := before.ends[id]
 	return s.leased && s.stamp >= end+leaseGuard, s.leased && s.stamp >= end
 }

@@ -26,6 +26,9 @@ type state struct {
 	activated span                       // what activated_at can be; zero: never activated
 	keys      [licensing.MaxReissues]key // the new keys in order; the rest is zero
 	leases    leases
+	idle      idle
+	// changes is how many devices have changed, of mostChanges; 0: none may.
+	changes, mostChanges int
 }
 
 func (s state) count() int { return bits.OnesCount64(s.devices) }
@@ -69,6 +72,9 @@ type input struct {
 	Number  int   `json:",omitempty"` // of the new key to present, or, for reissue, to make; 0: the first key
 	Overlap bool  `json:",omitempty"` // reissue: bound devices may still use the keys before
 	Lease   int64 `json:",omitempty"` // milliseconds; create: of its leases, activate and validate: asked for
+	Changes int   `json:",omitempty"` // create: how many devices may change
+	// Inactive: create a license that loses inactive devices.
+	Inactive bool `json:",omitempty"`
 }
 
 // verdict is how a question ended.
@@ -131,7 +137,7 @@ func (s state) effects(in input, clock span) []effect {
 		list = append(list, effect{reason: alreadyThere, next: s})
 	case in.Action == create:
 		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires,
-			leases: leases{length: in.Lease}}})
+			leases: leases{length: in.Lease}, idle: idle{removed: in.Inactive}, mostChanges: in.Changes}})
 	case !s.exists:
 		list = append(list, effect{reason: licensing.ReasonLicenseNotFound, next: s})
 	case in.presents() && s.replaced(in.Number, s.devices&(1<<in.Device) != 0) != "":
@@ -174,6 +180,12 @@ func (s state) bind(device int, clock span) effect {
 	switch {
 	case s.devices&bit != 0:
 		return effect{next: s}
+	case s.mostChanges > 0:
+		if next, changed := s.change(device); changed {
+			return effect{next: next}
+		}
+	}
+	switch {
 	case s.max != 0 && s.count() >= s.max:
 		return effect{reason: licensing.ReasonDeviceLimitReached, next: s}
 	}
@@ -247,6 +259,8 @@ func (s state) step(in input, out output) []state {
 		return []state{s}
 	case s.ofLeases(in):
 		return s.stepLeases(in, out)
+	case s.ofIdle(in):
+		return s.stepIdle(in, out)
 	case out.Verdict == unknown:
 		if !s.exists && in.Action != create {
 			return nil

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -37,6 +38,9 @@ type licenseAt struct {
 	leased                            bool
 	stamp, leasesUntil                int64
 	ends                              map[string]int64 // id → the end of its lease
+	seen                              map[string]int64 // id → when it was last seen
+	inactiveAfter, seenFrom           int64            // 0: it loses no inactive devices
+	matched                           bool             // its devices may change
 	recordWritten, strayDeviceWritten bool
 	noteWritten                       bool // its metadata
 	terms, own                        licensing.TermsVersion
@@ -137,6 +141,7 @@ type device struct {
 	id       string
 	boundAt  int64
 	leaseEnd int64
+	seen     int64
 }
 
 // licenseIn returns the id of the license that a key of a slot names.
@@ -215,7 +220,9 @@ func (t *timeline) replay(
 				}
 			}
 			// A device that was only seen again may be written alone.
-			l.strayDeviceWritten = l.strayDeviceWritten || now != own[id][place]
+			was := own[id][place]
+			was.seen = now.seen
+			l.strayDeviceWritten = l.strayDeviceWritten || now != was
 			if own[id][place] = now; now == (device{}) {
 				delete(own[id], place)
 			}
@@ -300,8 +307,7 @@ func (t *timeline) replay(
 		}
 		l.listed = t.listed.of(id)
 		if l.spilled {
-			l.devices = map[string]int64{}
-			l.ends = map[string]int64{}
+			l.devices, l.ends, l.seen = map[string]int64{}, map[string]int64{}, map[string]int64{}
 			for _, d := range own[id] {
 				l.add(d)
 			}
@@ -413,7 +419,11 @@ func (l *licenseAt) decode(m message) error {
 	l.terms, l.own = licensing.TermsVersion(m.varints[30]), licensing.TermsVersion(m.varints[31])
 	l.writers = m.writers()
 	l.leased, l.stamp, l.leasesUntil = m.varints[32] != 0, m.milliAfter(34, created), m.milliAfter(35, created)
-	l.devices, l.ends = map[string]int64{}, map[string]int64{}
+	if l.matched = m.varints[43] != 0; len(m.bytes[40]) > 0 {
+		l.inactiveAfter, l.seenFrom = inactiveAfter, cmp.Or(m.milliAfter(41, created), created)
+		l.stamp = m.milliAfter(42, created)
+	}
+	l.devices, l.ends, l.seen = map[string]int64{}, map[string]int64{}, map[string]int64{}
 	for _, entry := range m.bytes[3] {
 		d, err := decodeDevice(entry, created)
 		if err != nil {
@@ -425,6 +435,7 @@ func (l *licenseAt) decode(m message) error {
 }
 
 func (l *licenseAt) add(d device) {
+	l.seen[d.id] = d.seen
 	if l.devices[d.id] = d.boundAt; d.leaseEnd != 0 {
 		l.ends[d.id] = d.leaseEnd
 	}
@@ -435,6 +446,7 @@ func (l *licenseAt) add(d device) {
 func decodeDevice(b []byte, created int64) (device, error) {
 	m, err := parse(b)
 	d := device{id: m.text(1), boundAt: m.milliAfter(4, created)}
+	d.seen = d.boundAt + m.milli(5)
 	if m.varints[7] != 0 {
 		d.leaseEnd = d.boundAt + m.milli(7)
 	}

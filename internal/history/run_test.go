@@ -36,6 +36,7 @@ type run struct {
 	owner    licensing.Owner
 	started  time.Time
 	slots    []*slot
+	far      []*slot  // see startFar
 	maker    *process // creates the licenses, and nothing else
 
 	lives, clients, keys atomic.Int64
@@ -129,8 +130,8 @@ func (r *run) play() error {
 	random := r.random("play")
 	for range 2 + random.IntN(2) {
 		s := &slot{clock: &clock{epoch: r.started}}
-		s.clock.step(skew(random.IntN(skews)))
-		p, err := r.start(s.clock)
+		s.step(random)
+		p, err := r.start(s)
 		if err != nil {
 			return errors.Join(err, r.end())
 		}
@@ -141,10 +142,13 @@ func (r *run) play() error {
 		r.processes = append(r.processes, p)
 	}
 	var err error
-	if r.maker, err = r.start(r.slots[0].clock); err != nil {
+	if r.maker, err = r.start(r.slots[0]); err != nil {
 		return errors.Join(err, r.end())
 	}
 	r.processes = append(r.processes, r.maker)
+	if err := r.startFar(random); err != nil {
+		return errors.Join(err, r.end())
+	}
 	if err := r.startUsage(); err != nil {
 		return errors.Join(err, r.end())
 	}
@@ -154,7 +158,7 @@ func (r *run) play() error {
 	if err := r.offerTrials(); err != nil {
 		return errors.Join(err, r.end())
 	}
-	for _, p := range plans(random) {
+	for _, p := range plans(random, r.started) {
 		l := newLicense(p, mint(r.owner))
 		l.reissued = mintReissued(r.owner)
 		r.mu.Lock()
@@ -236,8 +240,8 @@ func (r *run) rest() error {
 	r.stopKeeping()
 	r.kept.Wait()
 	r.late.Wait()
-	for _, s := range r.slots {
-		for _, l := range r.licenses {
+	for _, l := range r.licenses {
+		for _, s := range r.slotsFor(l) {
 			op := r.put(s.current(), l, input{Key: l.key, Action: get}, 10*time.Second)
 			for op.Out.Verdict == nothing {
 				if ctx.Err() != nil {
