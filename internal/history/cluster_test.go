@@ -182,8 +182,9 @@ func (r *run) start(s *slot) (*process, error) {
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
 	}
-	p.store = &storetest.Faulty{Store: killable{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm,
-		OnCommit: p.faults.commit}
+	p.store = &storetest.Faulty{Store: killable{store, p.life, r, p.far}, OnLoad: p.faults.load,
+		OnConfirm: p.faults.confirm,
+		OnCommit:  p.faults.commit}
 	p.store.OnOverlap = func(ref licensing.Ref) {
 		r.complain("one commit", "node %d has record %v in two Commits at a time", p.number, ref)
 	}
@@ -245,15 +246,19 @@ type killable struct {
 	store.Store
 	life context.Context
 	run  *run
+	far  bool
 }
 
-// Due leaves out the licenses of other runs, and the leases that are not swept.
+// Due leaves out the licenses of other runs, and the leases that are not swept. Far nodes sweep only trials.
 func (m killable) Due(
 	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, slot, span, from, limit)
 	page.Records = slices.DeleteFunc(page.Records,
 		func(ref licensing.Ref) bool {
+			if m.far {
+				return !m.run.hasTried(ref)
+			}
 			return !m.run.has(ref) || kind == licensing.DueLeases && !m.run.sweeps(ref)
 		})
 	return page, err
@@ -277,6 +282,7 @@ func (m killable) Commit(ctx context.Context, change store.Change) (store.Outcom
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
+	m.run.noteTrial(change)
 	began := time.Since(m.run.started)
 	outcome, err := m.Store.Commit(ctx, change)
 	m.run.noteEnds(change, began, err == nil && outcome.Landed)
@@ -313,15 +319,22 @@ func (r *run) restart(s *slot) error {
 	if err != nil {
 		return err
 	}
-	if !s.far {
-		r.background.Go(next.recordEnds)
-		r.kept.Go(func() { next.keepUsage(r) })
-	}
+	r.keepBusy(next)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.process = next
 	r.processes = append(r.processes, next)
 	return nil
+}
+
+// keepBusy has a process do the work that no client asks for. Far nodes only sweep trials.
+func (r *run) keepBusy(p *process) {
+	if p.far {
+		r.background.Go(p.sweepTrials)
+		return
+	}
+	r.background.Go(p.recordEnds)
+	r.kept.Go(func() { p.keepUsage(r) })
 }
 
 // clock is the clock of a slot. It is wrong by an offset, which may change.

@@ -254,8 +254,8 @@ func (i *inspection) idle(key licensing.LicenseKey, states []*licenseAt, ops []o
 			}
 			for id, at := range s.devices {
 				if before.devices[id] == at && s.seen[id] < before.seen[gone] {
-					i.add("idle", "%s: %s, seen at %d, went before %s, seen at %d: %s", key, gone, before.seen[gone], id,
-						s.seen[id], s)
+					i.add("idle", "%s: %s, seen at %d, went before %s, seen at %d: %s", key, gone, before.seen[gone],
+						id, s.seen[id], s)
 				}
 			}
 		}
@@ -426,7 +426,8 @@ func TestModelOfDevices(t *testing.T) {
 	}
 }
 
-// startFar makes the nodes that work on licenses with inactive devices. Their clocks are ahead by months, and apart by hours.
+// startFar makes the nodes that work on licenses with inactive devices. Their clocks are ahead by months, and apart by
+// hours.
 func (r *run) startFar(random *rand.Rand) error {
 	for range 2 {
 		s := &slot{clock: &clock{epoch: r.started}, far: true}
@@ -435,6 +436,7 @@ func (r *run) startFar(random *rand.Rand) error {
 		if err != nil {
 			return fmt.Errorf("start a far node: %w", err)
 		}
+		r.keepBusy(p)
 		s.process = p
 		r.far, r.processes = append(r.far, s), append(r.processes, p)
 	}

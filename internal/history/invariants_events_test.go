@@ -20,7 +20,7 @@ func (i *inspection) events(t *timeline) {
 		record := licenseRecord(id)
 		tables := make([]stateOf, len(states))
 		for n, s := range states {
-			tables[n] = stateOf{s.revision, s.latest}
+			tables[n] = stateOf{s.revision, s.latest, s.gone}
 		}
 		i.numbers(t, record, tables)
 		i.checkLicenseEvents(t, id.Key("LIC"), states, t.keysOf[record])
@@ -29,7 +29,7 @@ func (i *inspection) events(t *timeline) {
 		record := "o" + strings.TrimPrefix(number, "ord_")
 		tables := make([]stateOf, len(states))
 		for n, s := range states {
-			tables[n] = stateOf{s.revision, s.latest}
+			tables[n] = stateOf{s.revision, s.latest, false}
 		}
 		i.numbers(t, record, tables)
 		i.checkOrderEvents(number, states, t.keysOf[record])
@@ -37,7 +37,7 @@ func (i *inspection) events(t *timeline) {
 	usage := usageRecord(t.account)
 	tables := make([]stateOf, len(t.usages))
 	for n, s := range t.usages {
-		tables[n] = stateOf{s.revision, s.latest}
+		tables[n] = stateOf{s.revision, s.latest, false}
 	}
 	i.numbers(t, usage, tables)
 	i.checkUsageEvents(t.usages, t.keysOf[usage])
@@ -61,6 +61,7 @@ func (i *inspection) events(t *timeline) {
 type stateOf struct {
 	revision int64
 	latest   latestAt
+	gone     bool // the record was deleted, and says nothing
 }
 
 // numbers: the events of a record are numbered without a gap from 1 on, each key in
@@ -89,7 +90,7 @@ func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
 				now = latestAt{k.location, e.sequence}
 			}
 		}
-		if s.latest != now {
+		if s.latest != now && !s.gone {
 			i.add("events", "%q: at revision %d its latest event is %v, and it says %v", record, s.revision, now,
 				s.latest)
 		}
@@ -169,6 +170,11 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 					wrong(e)
 				}
 				delete(now.devices, e.device)
+			case licensing.EventLicenseDeleted:
+				if !s.gone {
+					wrong(e)
+				}
+				clear(now.devices)
 			case licensing.EventLicenseLimitReached:
 				if e.at-limit < time.Minute.Milliseconds() || bound {
 					wrong(e)
@@ -176,7 +182,7 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 				limit = e.at
 			case licensing.EventLicenseExpired:
 				now.endRecorded = s.endRecorded
-			case licensing.EventLicenseRenewed:
+			case licensing.EventLicenseRenewed, licensing.EventLicenseUpgraded:
 				now.endRecorded = 0
 			case licensing.EventLicenseReissued:
 				if !strings.HasPrefix(s.reissues, now.reissues) || len(s.reissues) < len(now.reissues)+reissueSize {
@@ -196,7 +202,9 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 		if recorded {
 			fits = fits && now.activated == s.activated && maps.Equal(now.devices, s.devices)
 		}
-		if n > 0 {
+		if n > 0 && s.gone {
+			fits = slices.Equal(seen, []licensing.EventType{licensing.EventLicenseDeleted})
+		} else if n > 0 {
 			upgraded := has(licensing.EventLicenseUpgraded)
 			fits = fits && (s.order == before.order) == !upgraded &&
 				(s.expires == before.expires || has(licensing.EventLicenseRenewed) || upgraded) &&
@@ -316,6 +324,11 @@ func (i *inspection) feeds(t *timeline) {
 	}
 	if !slices.Equal(tell(i.run.followed), tell(i.run.feed)) {
 		i.add("feed", "read from page to page it has another order")
+	}
+	for id, states := range t.licenses {
+		if states[len(states)-1].gone { // only the feed has its events
+			delete(byRecord, licenseRecord(id))
+		}
 	}
 	for record, want := range byRecord {
 		if got := tell(i.run.histories[record]); !slices.Equal(got, want) {

@@ -41,6 +41,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.writers(key.String(), licenseWriters(states))
 		if states[0].trial != "" {
 			i.trial(t, key, states)
+			i.customers(key, states)
 			continue
 		}
 		i.facts(key, states, byKey[key])

@@ -50,6 +50,7 @@ type licenseAt struct {
 	product                           string
 	trial                             string // the name of its trial
 	upgraded                          int64
+	gone                              bool // deleted
 	latest                            latestAt
 }
 
@@ -184,6 +185,12 @@ func (t *timeline) replay(
 		switch kind {
 		case "l":
 			id := licenseIn(slot, rest)
+			if event.Type == clientv3.EventTypeDelete {
+				if len(t.licenses[id]) > 0 {
+					touch(id).gone = true
+				}
+				continue
+			}
 			m, err := parse(event.Kv.Value[1:])
 			if err != nil {
 				return err
@@ -258,13 +265,17 @@ func (t *timeline) replay(
 					aliasAt{revision, licensing.LicenseID(m.bytes[1][0]), event.IsCreate()})
 			}
 		case "tr":
-			if name, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
+			name, ours := strings.CutPrefix(rest, t.account+"/t/")
+			if writes := t.trials[name]; ours && event.Type == clientv3.EventTypeDelete {
+				last := writes[len(writes)-1]
+				t.trials[name] = append(writes, trialAt{revision: revision, license: last.license, deleted: true})
+			} else if ours {
 				m, err := parse(event.Kv.Value[1:])
 				if err != nil {
 					return err
 				}
 				t.trials[name] = append(t.trials[name],
-					trialAt{revision, licensing.LicenseID([]byte(m.text(1)[:18])), event.IsCreate()})
+					trialAt{revision, licensing.LicenseID([]byte(m.text(1)[:18])), event.IsCreate(), false})
 			}
 		case "e":
 			if rest, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
@@ -305,7 +316,9 @@ func (t *timeline) replay(
 		if l.belongs, err = listingsOf(t.notes[id]); err != nil {
 			return err
 		}
-		l.listed = t.listed.of(id)
+		if l.listed = t.listed.of(id); l.gone {
+			l.devices, l.current = map[string]int64{}, 0
+		}
 		if l.spilled {
 			l.devices, l.ends, l.seen = map[string]int64{}, map[string]int64{}, map[string]int64{}
 			for _, d := range own[id] {

@@ -56,7 +56,8 @@ type run struct {
 	bySale     map[string]*license // by order
 	bank       *bank
 	recordings map[recordedEnd]recording
-	wrong      []violation // found while it was played
+	tried      map[licensing.Ref]bool // the licenses that trials have issued
+	wrong      []violation            // found while it was played
 
 	listening listening
 	// activations have events after this revision; 0: never, or always if the run listens
@@ -68,7 +69,7 @@ type run struct {
 
 func newRun(seed uint64, b bug) *run {
 	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{},
-		recordings: map[recordedEnd]recording{}}
+		recordings: map[recordedEnd]recording{}, tried: map[licensing.Ref]bool{}}
 	r.bank = newBank(r)
 	r.keeping, r.stopKeeping = context.WithCancel(context.Background())
 	r.owner = licensing.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licensing.Test}
@@ -112,6 +113,13 @@ func (r *run) has(ref licensing.Ref) bool {
 	return slices.ContainsFunc(r.licenses, func(l *license) bool { return licensing.LicenseRef(l.key) == ref })
 }
 
+// hasTried reports whether the license of a trial belongs to the run.
+func (r *run) hasTried(ref licensing.Ref) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tried[ref]
+}
+
 // done counts the operations that have ended.
 func (r *run) done() int {
 	r.mu.Lock()
@@ -135,8 +143,7 @@ func (r *run) play() error {
 		if err != nil {
 			return errors.Join(err, r.end())
 		}
-		r.background.Go(p.recordEnds) // but not at the maker, see create
-		r.kept.Go(func() { p.keepUsage(r) })
+		r.keepBusy(p) // but not the maker, see create
 		s.process = p
 		r.slots = append(r.slots, s)
 		r.processes = append(r.processes, p)
@@ -191,7 +198,8 @@ func (r *run) play() error {
 	for importer := range importers {
 		group.Go(func() { r.importKeys(importer) })
 	}
-	group.Go(r.tryOut)
+	group.Go(func() { r.tryOut(0, addresses) })
+	group.Go(func() { r.tryOut(addresses, addresses+sweptAddresses) })
 	group.Wait()
 	calm()
 	<-following

@@ -10,6 +10,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"licet/licensing"
 	"licet/node/service"
@@ -20,24 +21,70 @@ const (
 	tryers    = 3 // devices that want a trial for the same addresses
 	addresses = 6
 	upgraders = 2 // orders that name the trial of an address
+	// sweptAddresses are further addresses, which try a product whose trials end sooner.
+	sweptAddresses = 4
 )
 
-// offerTrials makes the product that may be tried, once for an address.
+// triedBy returns the product that an address tries. Far nodes sweep the trials of the second product, and the memory
+// of both once they are upgraded.
+func triedBy(address int) string {
+	if address < addresses {
+		return "tried"
+	}
+	return "tried.swept"
+}
+
+// trialDays are the days of trials. Those of the second product are to be deleted at about the time of far nodes.
+var trialDays = map[string]int{"tried": 30, "tried.swept": 14}
+
+// offerTrials makes the products that may be tried, once for an address.
 func (r *run) offerTrials() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	put := licensing.PutProduct{ID: "tried", Owner: r.owner, Terms: licensing.DefaultTerms(),
-		Trial: licensing.TrialTerms{Validity: licensing.Period{Days: 14}, MaxDevices: 1, PerEmail: true}}
-	return patiently(ctx, func() error {
-		_, _, err := r.maker.node.PutProduct(ctx, put)
-		return err
-	})
+	for id, days := range trialDays {
+		put := licensing.PutProduct{ID: id, Owner: r.owner, Terms: licensing.DefaultTerms(),
+			Trial: licensing.TrialTerms{Validity: licensing.Period{Days: days}, MaxDevices: 1, PerEmail: true}}
+		if err := patiently(ctx, func() error {
+			_, _, err := r.maker.node.PutProduct(ctx, put)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// tryOut has several devices start a trial for each address at the same time. Then orders that name the trial are paid,
-// also at the same time.
-func (r *run) tryOut() {
-	for address := range addresses {
+// sweepTrials records the ends of trials, and deletes those that ended long ago, again and again. The clocks of far
+// nodes are ahead by about as much as is needed.
+func (p *process) sweepTrials() {
+	for {
+		select {
+		case <-p.life.Done():
+			return
+		case <-time.After(time.Duration(5+p.faults.IntN(20)) * time.Millisecond):
+		}
+		ctx, cancel := context.WithTimeout(p.life, time.Second)
+		_ = p.node.RecordLicenseEnds(ctx) // which may fail, as all else
+		_ = p.node.SweepTrials(ctx)
+		cancel()
+	}
+}
+
+// noteTrial notes a license that a commit issues for a trial: the run's own trials are swept.
+func (r *run) noteTrial(change store.Change) {
+	for _, w := range change.Writes {
+		if w.Ref.Kind == licensing.KindTrial && w.Record.Issued != nil {
+			r.mu.Lock()
+			r.tried[licensing.LicenseRef(w.Record.Issued.Key)] = true
+			r.mu.Unlock()
+		}
+	}
+}
+
+// tryOut has several devices start a trial for each of some addresses at the same time. Then orders that name the trial
+// are paid, also at the same time.
+func (r *run) tryOut(from, to int) {
+	for address := from; address < to; address++ {
 		var group sync.WaitGroup
 		for tryer := range tryers {
 			group.Go(func() { r.try(address, fmt.Sprint("tryer ", tryer)) })
@@ -63,8 +110,8 @@ func (r *run) try(address int, device string) {
 			err    error
 		}
 		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
-			a.result, a.err = p.node.StartTrial(ctx, r.owner, service.NewTrial{ProductID: "tried", Device: device,
-				BuyerEmail: fmt.Sprintf("Try%d@example.com", address), By: "key_1"})
+			a.result, a.err = p.node.StartTrial(ctx, r.owner, service.NewTrial{ProductID: triedBy(address),
+				Device: device, BuyerEmail: fmt.Sprintf("Try%d@example.com", address), By: "key_1"})
 			return a
 		})
 		d.Return, d.After = time.Since(r.started), revision()
@@ -99,7 +146,7 @@ func (r *run) upgrade(tried licensing.LicenseKey, address, upgrader int) {
 		return
 	}
 	random := r.random("upgrade", uint64(address), uint64(upgrader))
-	in := service.NewOrder{ProductID: "tried", Amount: 100, Currency: "USD", UpgradeOf: tried,
+	in := service.NewOrder{ProductID: triedBy(address), Amount: 100, Currency: "USD", UpgradeOf: tried,
 		Description: fmt.Sprint("upgrade ", address, " by ", upgrader), BuyerEmail: "upgrader@example.com",
 		Once: once("upgrade", address*upgraders+upgrader)}
 	order, made := r.transact(random, deed{What: "create"},
@@ -123,33 +170,60 @@ func (r *run) upgrade(tried licensing.LicenseKey, address, upgrader int) {
 // trialAt is a write of a trial.
 type trialAt struct {
 	revision int64
-	license  licensing.LicenseID
+	license  licensing.LicenseID // of a deleted trial: the one that it had
 	created  bool
+	deleted  bool
 }
 
-// trial: the license of a trial is made along with what remembers the trial, for one device. It changes once, when an
-// order upgrades it: then it names the order, which has it in the same revision.
+// lives reports whether a license's trial was stored at some revision of a span: since the write with a number.
+func lives(writes []trialAt, n int, from, to int64) bool {
+	return !writes[n].deleted && writes[n].revision <= to && (n+1 == len(writes) || writes[n+1].revision > from)
+}
+
+// trial: the license of a trial is made along with what remembers the trial, for one device. An order may upgrade it:
+// then it names the order, which has it in the same revision. A sweep deletes a license that was not upgraded along
+// with the trial, once that is due by the time of the event; of another license, only the trial goes.
 func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
 	first := states[0]
-	writes := t.trials[first.trial]
-	if len(writes) != 1 || writes[0].license != key.ID() || writes[0].revision != first.revision {
-		i.add("trials", "%s: the trial that it names was written at %+v: %s", key, writes, first)
+	wrote := func(deleted bool, revision int64) bool {
+		return slices.ContainsFunc(t.trials[first.trial], func(w trialAt) bool {
+			return w.deleted == deleted && w.license == key.ID() && w.revision == revision
+		})
+	}
+	if !wrote(false, first.revision) {
+		i.add("trials", "%s: the trial that it names was written at %+v: %s", key, t.trials[first.trial], first)
 	}
 	if first.order != "" || first.upgraded != 0 || first.max != 1 || len(first.devices) != 1 || first.expires == 0 {
 		i.add("trials", "%s: the license of a trial began as %s", key, first)
 	}
 	for n, s := range states[1:] {
 		before := states[n]
-		again := before.upgraded != 0 && (s.order != before.order || s.upgraded != before.upgraded)
-		if s.trial != before.trial || again {
+		if forgotten := before.trial != "" && (s.trial == "" || s.gone); forgotten != wrote(true, s.revision) {
+			i.add("trials", "%s: it and its trial were not forgotten together: %s", key, s)
+		}
+		switch {
+		case before.gone:
+			i.add("trials", "%s: is there after it was deleted: %s", key, s)
+		case s.gone:
+			due := before.expires + licensing.TrialMemory.Milliseconds()
+			if before.order != "" || t.deletedAt(key, s.revision) < due {
+				i.add("trials", "%s: was deleted at %d: %s", key, t.deletedAt(key, s.revision), before)
+			}
+			continue
+		case s.trial != before.trial:
+			if s.trial != "" || before.upgraded == 0 || s.upgraded != 0 || s.order != before.order {
+				i.add("trials", "%s: its trial was forgotten: %s", key, s)
+			}
+		case before.upgraded != 0 && (s.order != before.order || s.upgraded != before.upgraded):
 			i.add("trials", "%s: was upgraded for the order %q at %d, and then: %q at %d: %s", key, before.order,
 				before.upgraded, s.order, s.upgraded, s)
-		}
-		if (s.order == "") != (s.upgraded == 0) || s.upgraded != 0 && (s.expires != 0 || s.max != 3) {
+		case (s.order == "") != (s.upgraded == 0) && s.trial != "":
 			i.add("trials", "%s: half upgraded: %s", key, s)
 		}
-		orders := t.orders[s.order]
-		if before.order != s.order && !slices.ContainsFunc(orders,
+		if s.order != "" && (s.expires != 0 || s.max != 3) {
+			i.add("trials", "%s: half upgraded: %s", key, s)
+		}
+		if before.order != s.order && !slices.ContainsFunc(t.orders[s.order],
 			func(o *orderAt) bool { return o.revision == s.revision && o.key == key && o.paid != 0 }) {
 			i.add("trials", "%s: was upgraded for %s, which was not paid in that revision: %s", key, s.order, s)
 		}
@@ -161,16 +235,33 @@ func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*lice
 	}
 }
 
-// trials: a trial is written once, along with its license; an answer names that license, to the device that has started
-// the trial; another device is refused only once the trial is stored; and an order that names a trial has its license
-// exactly if the order has upgraded it.
+// deletedAt returns the time of the event that a license was deleted in a revision; 0: there is none.
+func (t *timeline) deletedAt(key licensing.LicenseKey, revision int64) int64 {
+	for _, k := range t.keysOf[licenseRecord(key.ID())] {
+		for _, e := range k.events {
+			if e.kind == licensing.EventLicenseDeleted && e.revision == revision {
+				return e.at
+			}
+		}
+	}
+	return 0
+}
+
+// trials: a trial is written once along with its license, and again only after it was deleted; an answer names the
+// license of a trial, to the device that has started the trial; another device is refused only while a trial is stored;
+// and an order that names a trial has its license exactly if the order has upgraded it.
 func (i *inspection) trials(t *timeline) {
 	for name, writes := range t.trials {
-		states := t.licenses[writes[0].license]
-		if len(writes) != 1 || !writes[0].created {
-			i.add("trials", "the trial %x was written at %+v", name, writes)
-		} else if len(states) == 0 || states[0].revision != writes[0].revision || states[0].trial != name {
-			i.add("trials", "the trial %x was not made along with its license %s", name, writes[0].license)
+		for n, w := range writes {
+			states := t.licenses[w.license]
+			switch {
+			case w.deleted == (n%2 == 0), !w.deleted && !w.created:
+				i.add("trials", "the trial %x was written at %+v", name, writes)
+			case len(states) == 0 || !w.deleted && (states[0].revision != w.revision || states[0].trial != name):
+				i.add("trials", "the trial %x was not made along with its license %s", name, w.license)
+			case w.deleted && !slices.ContainsFunc(states, func(s *licenseAt) bool { return s.revision == w.revision }):
+				i.add("trials", "the trial %x was deleted, and its license %s not changed", name, w.license)
+			}
 		}
 	}
 	terms := licensing.TrialTerms{PerEmail: true}
@@ -178,18 +269,28 @@ func (i *inspection) trials(t *timeline) {
 		if d.What != "try" {
 			continue
 		}
-		name := testKeys.TrialOf(i.run.owner, "tried", terms, d.Device, fmt.Sprintf("try%d@example.com", d.External))
+		name := testKeys.TrialOf(i.run.owner, triedBy(d.External), terms, d.Device,
+			fmt.Sprintf("try%d@example.com", d.External))
 		writes := t.trials[string(name[:])]
-		stored := len(writes) > 0 && writes[0].revision <= d.After
+		stored := func(is func(trialAt) bool) bool {
+			for n, w := range writes {
+				if lives(writes, n, d.Before, d.After) && is(w) {
+					return true
+				}
+			}
+			return false
+		}
 		switch d.Out.Verdict {
 		case accepted:
-			if !stored || d.Keys[0].ID() != writes[0].license || t.licenses[writes[0].license] == nil ||
-				t.licenses[writes[0].license][0].devices[d.Device] == 0 {
+			if !stored(func(w trialAt) bool {
+				states := t.licenses[w.license]
+				return w.license == d.Keys[0].ID() && len(states) > 0 && states[0].devices[d.Device] != 0
+			}) {
 				i.add("trials", "address %d was answered with %v for %s, and stored are %+v", d.External, d.Keys,
 					d.Device, writes)
 			}
 		case refused:
-			if d.Out.Reason != licensing.ReasonTrialUsed || !stored {
+			if d.Out.Reason != licensing.ReasonTrialUsed || !stored(func(trialAt) bool { return true }) {
 				i.add("trials", "address %d was refused at revision %d: %s, and stored are %+v", d.External, d.After,
 					d.Out, writes)
 			}
@@ -201,12 +302,46 @@ func (i *inspection) trials(t *timeline) {
 			continue
 		}
 		trial := t.licenses[last.upgradeOf.ID()]
-		if upgraded := trial[len(trial)-1].order == number; upgraded != (last.key == last.upgradeOf) ||
-			trial[len(trial)-1].order == "" {
+		if end := trial[len(trial)-1]; (end.order == number) != (last.key == last.upgradeOf) ||
+			end.order == "" && !end.gone {
 			i.add("trials", "%s names the trial %s, has the license %s, and the trial is %s", number, last.upgradeOf,
-				last.key, trial[len(trial)-1])
+				last.key, end)
 		}
 	}
+}
+
+// keptTrial deletes the license of a trial that has ended, and not the trial.
+type keptTrial struct{ store.Store }
+
+func (k keptTrial) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if len(change.Writes) == 2 && change.Writes[0].Record.Removed {
+		change.Writes = change.Writes[:1]
+	}
+	return k.Store.Commit(ctx, change)
+}
+
+// paidTrial shows upgraded licenses as trials that have ended.
+func paidTrial(l *licensing.License, _ licensing.Devices) {
+	if !l.Trial.IsZero() && !l.UpgradedAt.IsZero() {
+		l.OrderNo, l.UpgradedAt, l.ExpiresAt = "", time.Time{}, l.CreatedAt
+	}
+}
+
+// earlyTrial shows trials as if they ended months earlier.
+func earlyTrial(l *licensing.License, _ licensing.Devices) {
+	if l.IsTrial() {
+		l.ExpiresAt = l.ExpiresAt.AddDate(0, -3, 0)
+	}
+}
+
+// uncomparedDeletes deletes licenses whether or not they have changed.
+func uncomparedDeletes(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+	deletes := func(op *pb.RequestOp) bool { return isOf("l/", op.GetRequestDeleteRange().GetKey()) }
+	if slices.ContainsFunc(txn.Success, deletes) {
+		txn = proto.CloneOf(txn)
+		txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf("l/", c.Key) })
+	}
+	return handler(ctx, txn)
 }
 
 // untried does not store trials, now and then, but their licenses.
