@@ -21,6 +21,15 @@ type Activation struct {
 	// DeviceComponents has up to eight parts of the device by name, such as disk or board, each as [ComponentHash]
 	// returns it. If enough of them are those of a bound device, the device keeps its slot under the new DeviceID.
 	DeviceComponents map[string]string `json:"device_components,omitempty"`
+	ReceiptRequest
+}
+
+// ReceiptRequest asks for a receipt: a signed document with which a program checks its license without a network.
+type ReceiptRequest struct {
+	Receipt bool `json:"receipt,omitempty"` // also false leads to a receipt if the product says so
+	// ReceiptSeconds is how long the receipt is to be valid at most; 0: as long as the product says.
+	ReceiptSeconds int    `json:"receipt_seconds,omitempty"`
+	Nonce          string `json:"nonce,omitempty"` // of up to 255 characters, which the receipt repeats
 }
 
 // ComponentHash returns the hash of a part of a device, such as the serial number of a disk, for DeviceComponents.
@@ -51,6 +60,7 @@ type Activated struct {
 	// LeaseRemainingSeconds from when you sent the request: then the clock of the device need not be right.
 	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
 	LeaseRemainingSeconds int       `json:"lease_remaining_seconds"`
+	Receipt               string    `json:"receipt"` // empty: none
 }
 
 // Activate binds a device to a license. A device that is already bound takes no further slot.
@@ -71,6 +81,7 @@ type Validation struct {
 	Mode       string `json:"mode,omitempty"`
 	// LeaseSeconds is as in Activation. A validation renews a lease that the device holds, and takes none.
 	LeaseSeconds int `json:"lease_seconds,omitempty"`
+	ReceiptRequest
 }
 
 // Validity is the result of a check.
@@ -94,6 +105,7 @@ type Validity struct {
 	// LeaseExpiresAt and LeaseRemainingSeconds are as in Activated.
 	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
 	LeaseRemainingSeconds int       `json:"lease_remaining_seconds"`
+	Receipt               string    `json:"receipt"` // empty: none, as for any device that may not use the license
 }
 
 // Validate checks whether a device may use a license. It binds nothing.

@@ -75,6 +75,7 @@
 //   - activations.go: activate, validate and deactivate
 //   - keys.go: API keys
 //   - account.go: the settings of an account, how much it stores, and its budget
+//   - receiptkeys.go: the keys that sign receipts
 //   - redactions.go: removal of a buyer's personal data
 //   - events.go: the feed of events, and the events of an order or a license; their names are in webhook
 //   - webhooks.go: webhook endpoints, and test messages

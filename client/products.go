@@ -24,6 +24,9 @@ type Product struct {
 	// empty: no device loses its slot.
 	InactiveAfter string       `json:"inactive_after"`
 	DeviceMatch   *DeviceMatch `json:"device_match"` // nil: devices with a new id are new
+	// Receipt reports whether activations, validations and trials carry a receipt even if they do not ask for one.
+	Receipt         bool   `json:"receipt"`
+	ReceiptValidity string `json:"receipt_validity"` // an ISO 8601 duration
 	// Entitlements of new licenses, as they were put: a value may be an object with an end.
 	Entitlements Entitlements    `json:"entitlements"`
 	Trial        TrialTerms      `json:"trial"` // zero: the product can't be tried
@@ -56,8 +59,11 @@ type ProductTerms struct {
 
 	InactiveAfter string       `json:"inactive_after,omitempty"` // never; else an ISO 8601 duration of at least P1D
 	DeviceMatch   *DeviceMatch `json:"device_match,omitempty"`   // none
-	Entitlements  any          `json:"entitlements,omitempty"`   // a JSON object, see the reference
-	Metadata      any          `json:"metadata,omitempty"`
+
+	Receipt         bool   `json:"receipt,omitempty"`          // only requests that ask for a receipt get one
+	ReceiptValidity string `json:"receipt_validity,omitempty"` // P7D; else PT1M to P90D
+	Entitlements    any    `json:"entitlements,omitempty"`     // a JSON object, see the reference
+	Metadata        any    `json:"metadata,omitempty"`
 
 	Trial *TrialTerms `json:"trial,omitempty"` // none
 }

@@ -14,6 +14,8 @@ const (
 	RolloutInactiveAfter    = "inactive_after"
 	RolloutDeviceMatch      = "device_match"
 	RolloutGrace            = "grace"
+	RolloutReceipt          = "receipt"
+	RolloutReceiptValidity  = "receipt_validity"
 )
 
 // NewRollout describes a rollout.

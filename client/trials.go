@@ -19,6 +19,7 @@ type NewTrial struct {
 	DeviceID   string `json:"device_id"`
 	DeviceName string `json:"device_name,omitempty"`
 	BuyerEmail string `json:"buyer_email,omitempty"` // required for trials per e-mail address, which need an API key
+	ReceiptRequest
 }
 
 // StartTrial issues a license for a trial and binds the device. The same device gets the same license again, until an

@@ -49,6 +49,8 @@
 //
 //	accesslog.go       the log line of a request; counters by route and by outcome of activations
 //	account.go         the settings of an account, and how much it stores
+//	receiptkeys.go     the keys that sign receipts, and their open set
+//	receipts.go        receipts of activations, validations and trials
 //	admin.go           the listener for operators, probes, Go's profiles
 //	apikeys.go         API keys
 //	auth.go            API keys and signatures of callers, access for scripts of any web page

@@ -153,10 +153,12 @@ func TestHead(t *testing.T) {
 	s := newService(t, withDocs)
 	made, payPath := s.payable("")
 	variables := strings.NewReplacer("/pay/{order_no}/{token}", payPath, "{license_key}", s.eventful(),
-		"{order_no}", made.text("order_no"), "{product_id}", "editor", "{event_id}", "evt_00000000000000000000000002",
+		"{account_id}/{mode}", "acct_acme/test", "{order_no}", made.text("order_no"), "{product_id}", "editor",
+		"{event_id}", "evt_00000000000000000000000002",
 		"{endpoint_id}", s.webhook("http://127.0.0.1:1/licet"),
 		"{key_id}", s.createKey(keyKeys, `"scopes":["keys"]`).must(t, 0).text("id"))
 	s.rollout(licensing.Rollout{Applies: licensing.RolloutMaxDevices})
+	s.receiptKeys()
 	same := func(addr, path string, want int) {
 		t.Helper()
 		get, head := s.sendTo(addr, "GET", path, keyAll, "", "Accept-Encoding", "identity"),

@@ -114,6 +114,14 @@ var goldenCases = []struct {
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
 			body: `{"product_id":"editor","quantity":1}`}.once("a-grant")
 	}},
+	{"receipt_keys", nil, func(*fixture) wire {
+		return wire{method: "PUT", path: "/v1/receipt_keys", key: keyAll}
+	}},
+	{"receipt_keys_rotated", nil, func(s *fixture) wire {
+		s.receiptKeys()
+		s.clock.advance(time.Hour)
+		return wire{method: "PUT", path: "/v1/receipt_keys/next", key: keyAll}
+	}},
 	{"account", budgeted, func(s *fixture) wire {
 		s.stores(licensing.Size{Bytes: 4_321, Keys: 12})
 		return wire{method: "GET", path: "/v1/account", key: keyAll}

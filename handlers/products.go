@@ -27,6 +27,8 @@ type product struct {
 	DeviceMatch   *deviceMatch    `json:"device_match,omitempty"`
 	Entitlements  json.RawMessage `json:"entitlements"`
 	Trial         json.RawMessage `json:"trial"`
+	Receipt       bool            `json:"receipt"`
+	ReceiptPeriod string          `json:"receipt_validity"`
 	Metadata      json.RawMessage `json:"metadata"`
 	CreatedAt     timestamp       `json:"created_at"`
 	AccountID     string          `json:"account_id"`
@@ -67,6 +69,8 @@ func productAnswer(p *licensing.Product) product {
 		leaseTerms:       leaseTermsAnswer(t.Lease),
 		InactiveAfter:    orNull(t.InactiveAfter.String()),
 		DeviceMatch:      deviceMatchAnswer(t.Match),
+		Receipt:          t.Receipts.Always,
+		ReceiptPeriod:    receiptValidity(t.Receipts),
 		Entitlements:     metadata(string(p.Entitlements)),
 		Trial:            trialAnswer(p),
 		Metadata:         metadata(p.Metadata),
@@ -108,12 +112,15 @@ type productDescription struct {
 	MaxLeaseSeconds  integer `json:"max_lease_seconds"`
 	InactiveAfter    text    `json:"inactive_after"`
 	DeviceMatch      object  `json:"device_match"`
+	Receipt          flag    `json:"receipt"`
+	ReceiptValidity  text    `json:"receipt_validity"`
 	Entitlements     object  `json:"entitlements"`
 	Trial            object  `json:"trial"`
 	Metadata         object  `json:"metadata"`
 
 	validity, grace, inactiveAfter licensing.Period
 	match                          licensing.DeviceMatch
+	receiptSeconds                 uint32
 	entitlements                   licensing.Entitlements
 	trial                          licensing.TrialTerms
 	trialEntitlements              licensing.Entitlements
@@ -133,6 +140,7 @@ func (in *productDescription) check(c *checks) {
 	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
 	in.checkLeases(c)
 	in.checkDeviceTerms(c)
+	in.receiptSeconds = c.receiptValidity("receipt_validity", in.ReceiptValidity)
 	in.entitlements = c.entitlements("entitlements", in.Entitlements, false)
 	in.trial, in.trialEntitlements = c.trial("trial", in.Trial)
 	c.metadata("metadata", in.Metadata)
@@ -180,6 +188,7 @@ func (in *productDescription) terms() licensing.Terms {
 		Allowed:          in.SelfService.value,
 		RemovalsPerMonth: int(in.RemovalsPerMonth.value),
 	}
+	terms.Receipts = licensing.ReceiptTerms{ValiditySeconds: in.receiptSeconds, Always: in.Receipt.value}
 	if in.DeviceMode.value == devicesLeased {
 		length := time.Duration(in.LeaseSeconds.value) * time.Second
 		terms.Lease = licensing.LeaseTerms{Length: length, Longest: length}

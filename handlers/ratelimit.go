@@ -169,7 +169,16 @@ func (l *rateLimits) failure(r *request, cause error) error {
 	default:
 		return cause
 	}
-	if err := l.count(&r.call, l.limits.Address(l.client(&r.call)), errAddressLimited); err != nil {
+	return l.guessed(&r.call, cause)
+}
+
+// guessed counts a look-up of a name that does not exist against the limit of the client's address, and returns the
+// error to report.
+func (l *rateLimits) guessed(c *call, cause error) error {
+	if c.key != nil {
+		return cause
+	}
+	if err := l.count(c, l.limits.Address(l.client(c)), errAddressLimited); err != nil {
 		return err
 	}
 	return cause

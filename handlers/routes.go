@@ -56,6 +56,7 @@ const (
 	activates        // answers are counted by the outcome of the activation
 	grows            // makes the store grow: refused while the store is almost full
 	quiet            // called by machines every few seconds: logged at debug level
+	cached           // answers have an ETag, and may be 304
 )
 
 func (r *route) is(t trait) bool { return r.traits&t != 0 }
@@ -90,6 +91,13 @@ func file[R resourceRoutes](pattern, media string, do function[R, noInput, docum
 	return r
 }
 
+// openDocument makes a route for a document of JSON without the envelope, which anybody may read and caches may keep.
+func openDocument[In any, R resourceRoutes](pattern string, do function[R, In, document]) route {
+	r := newRoute(fasthttp.MethodGet, pattern, do, cached).refuses(licensing.ReasonRateLimited)
+	r.access, r.media = OptionalAuth, mediaTypeJSON
+	return r
+}
+
 func newRoute[In, Out any, R resourceRoutes](method, pattern string, do function[R, In, Out], traits ...trait) route {
 	r := route{method: method, pattern: pattern, endpoint: serve(do)}
 	r.body = r.endpoint.request.body
@@ -109,6 +117,8 @@ func (r *route) statuses() []int {
 		return []int{fasthttp.StatusCreated}
 	case r.is(mayCreate):
 		return []int{fasthttp.StatusOK, fasthttp.StatusCreated}
+	case r.is(cached):
+		return []int{fasthttp.StatusOK, fasthttp.StatusNotModified}
 	case r.page && r.body == formBody:
 		return []int{fasthttp.StatusSeeOther}
 	default:
@@ -218,6 +228,11 @@ func apiRoutes() []route {
 		keyed[noInput]("GET", "/v1/account", "account:read", accountRoutes.getAccount),
 		keyed[accountUpdate]("PATCH", "/v1/account", "account", accountRoutes.updateAccount, grows).
 			refuses(licensing.ReasonSettingFixed),
+
+		keyed[noInput]("PUT", "/v1/receipt_keys", "account", receiptKeyRoutes.makeReceiptKeys),
+		keyed[noInput]("PUT", "/v1/receipt_keys/next", "account", receiptKeyRoutes.rotateReceiptKeys).
+			refuses(licensing.ReasonAPIKeyLimit),
+		openDocument[jwksPath]("/v1/accounts/{account_id}/{mode}/jwks.json", receiptKeyRoutes.keySet),
 
 		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).
 			refuses(licensing.ReasonAPIKeyLimit),

@@ -32,6 +32,7 @@ type validation struct {
 	LeaseRemaining *int              `json:"lease_remaining_seconds"`
 	Entitlements   json.RawMessage   `json:"entitlements"`
 	Trial          bool              `json:"trial"`
+	Receipt        string            `json:"receipt,omitempty"`
 }
 
 // leaseRequest asks for the length of a lease.
@@ -142,6 +143,7 @@ type validationRequest struct {
 	DeviceID  text `json:"device_id"`
 	ProductID text `json:"product_id"`
 	leaseRequest
+	receiptRequest
 }
 
 func (in *validationRequest) check(c *checks) {
@@ -149,6 +151,7 @@ func (in *validationRequest) check(c *checks) {
 	c.deviceID("device_id", in.DeviceID)
 	c.pin("product_id", in.ProductID)
 	in.leaseRequest.check(c)
+	in.receiptRequest.check(c)
 }
 
 // target is a license, with who asks for it and from where.
@@ -164,13 +167,17 @@ func (s endUserRoutes) target(c *call, key licensing.LicenseKey, pin licensing.O
 // validateLicense reports whether a device may use a license.
 func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
 	cmd := licensing.ValidateLicense{Target: s.target(c, in.key, in.pin()), ProductID: in.ProductID.value,
-		Device: in.DeviceID.value, Lease: in.lease()}
+		Device: in.DeviceID.value, Lease: in.lease(), Receipt: in.ask()}
 	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {
 		return validation{}, err
 	}
 	l, now := &result.License, s.cfg.Node.Now()
 	entitled, err := s.cfg.Node.Entitled(ctx, *l)
+	if err != nil {
+		return validation{}, err
+	}
+	signed, err := s.sign(ctx, &result, entitled, in.Nonce.value)
 	if err != nil {
 		return validation{}, err
 	}
@@ -193,6 +200,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 		LeaseRemaining: leaseLeft,
 		Entitlements:   metadata(entitled.At(l.CreatedAt, now)),
 		Trial:          l.IsTrial(),
+		Receipt:        signed,
 	}, nil
 }
 
@@ -236,6 +244,7 @@ type activation struct {
 	AccountID      string           `json:"account_id"`
 	Trial          bool             `json:"trial"`
 	Entitlements   json.RawMessage  `json:"entitlements"` // empty: none
+	Receipt        string           `json:"receipt,omitempty"`
 
 	name string // DeviceName points to name, or is nil
 }
@@ -264,10 +273,14 @@ func (a *activation) appendJSON(to []byte) []byte {
 	to = appendText(append(to, `,"mode":`...), string(a.Mode))
 	to = appendText(append(to, `,"account_id":`...), a.AccountID)
 	to = strconv.AppendBool(append(to, `,"trial":`...), a.Trial)
+	to = append(to, `,"entitlements":`...)
 	if len(a.Entitlements) == 0 {
-		return append(to, `,"entitlements":{}}`...)
+		to = append(to, "{}"...)
 	}
-	to = append(append(to, `,"entitlements":`...), a.Entitlements...)
+	to = append(to, a.Entitlements...)
+	if a.Receipt != "" {
+		to = appendText(append(to, `,"receipt":`...), a.Receipt)
+	}
 	return append(to, '}')
 }
 
@@ -279,6 +292,7 @@ type activationRequest struct {
 	DeviceName text `json:"device_name"`
 	ProductID  text `json:"product_id"`
 	leaseRequest
+	receiptRequest
 	DeviceComponents object `json:"device_components"`
 
 	components licensing.Components
@@ -290,6 +304,7 @@ func (in *activationRequest) check(c *checks) {
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.pin("product_id", in.ProductID)
 	in.leaseRequest.check(c)
+	in.receiptRequest.check(c)
 	in.components = c.components("device_components", in.DeviceComponents)
 }
 
@@ -302,6 +317,7 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		Name:      in.DeviceName.value,
 		Named:     in.DeviceName.given,
 		Lease:     in.lease(),
+		Receipt:   in.ask(),
 
 		Components: in.components,
 	}
@@ -310,11 +326,13 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		return nil, err
 	}
 	c.bound = result.Bound
-	return s.activated(ctx, &result, in.sent)
+	return s.activated(ctx, &result, in.sent, in.Nonce.value)
 }
 
-// activated answers an activation with the key that the request has named.
-func (s endUserRoutes) activated(ctx context.Context, result *licensing.Result, key string) (*activation, error) {
+// activated answers an activation with the key and the nonce of the request.
+func (s endUserRoutes) activated(
+	ctx context.Context, result *licensing.Result, key, nonce string,
+) (*activation, error) {
 	l, d, now := &result.License, &result.Device, s.cfg.Node.Now()
 	entitled, err := s.cfg.Node.Entitled(ctx, *l)
 	if err != nil {
@@ -340,6 +358,9 @@ func (s endUserRoutes) activated(ctx context.Context, result *licensing.Result, 
 		answer.Entitlements = json.RawMessage(has)
 	}
 	answer.LeaseExpiresAt, answer.LeaseRemaining = leaseAnswer(result)
+	if answer.Receipt, err = s.sign(ctx, result, entitled, nonce); err != nil {
+		return nil, err
+	}
 	if d.Named {
 		answer.name = d.Name
 		answer.DeviceName = &answer.name

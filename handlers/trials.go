@@ -91,6 +91,7 @@ type trialRequest struct {
 	DeviceID   text `json:"device_id"`
 	DeviceName text `json:"device_name"`
 	BuyerEmail text `json:"buyer_email"`
+	receiptRequest
 }
 
 func (in *trialRequest) check(c *checks) {
@@ -100,6 +101,7 @@ func (in *trialRequest) check(c *checks) {
 	c.deviceID("device_id", in.DeviceID)
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.email("buyer_email", in.BuyerEmail, false)
+	in.receiptRequest.check(c)
 	if c.caller == nil && !in.AccountID.given && c.limits == nil {
 		c.add("account_id", problemRequired)
 	}
@@ -124,6 +126,7 @@ func (s endUserRoutes) startTrial(ctx context.Context, c *call, in trialRequest)
 	ask := service.NewTrial{
 		ProductID: in.ProductID.value, Device: in.DeviceID.value, DeviceName: in.DeviceName.value,
 		Named: in.DeviceName.given, BuyerEmail: in.BuyerEmail.value, By: c.actor(),
+		Receipt: in.ask(),
 	}
 	if c.key == nil {
 		ask.Network = s.rates.network(c)
@@ -136,5 +139,5 @@ func (s endUserRoutes) startTrial(ctx context.Context, c *call, in trialRequest)
 		return nil, err
 	}
 	c.created, c.bound = result.Created, result.Bound
-	return s.activated(ctx, &result, s.keys.Text(result.License.CurrentKey()))
+	return s.activated(ctx, &result, s.keys.Text(result.License.CurrentKey()), in.Nonce.value)
 }

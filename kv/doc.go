@@ -110,6 +110,7 @@
 //	commit.go        Commit: one change, until its outcome is known
 //	swap.go          a change as one etcd transaction
 //	webhooks.go      the part of a swap that writes an owner's webhook endpoints
+//	receiptkeys.go   the part of a swap that writes an owner's receipt keys, and whose root secrets to seal anew
 //	eventwrite.go    the events of a swap, and events of several records in one key
 //	trials.go        the parts of a swap that write trials and delete their licenses
 //	load.go          Load and Confirm: records and their tokens

@@ -108,6 +108,8 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"o/":            one(layout.OrderKey(labOwner, n.paid.OrderNo)),
 		"p/":            one(layout.OrderOwnerKey(n.paid.OrderNo)),
 		"f/":            one(layout.SettingsKey(labOwner)),
+		"rk/":           one(layout.ReceiptKeysKey(labOwner)),
+		"cell/receipts": one(layout.ReceiptKeysMark),
 		"n/":            one(l.labAlias()),
 		"q/":            one(layout.ProductKey(labOwner, "pro")),
 		"cell/backup":   one(layout.BackupKey),
@@ -172,7 +174,7 @@ func undecoded() []string {
 	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip",
 		"epoch", "api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "license_notice", "order_end",
 		"refund", "deleted_webhook", "claim_age", "check_key", "master_key", "retired_master_key", "backup",
-		"metadata", "device", "order_owner", "settings", "alias", "terms", "trial", "trial_end"}
+		"metadata", "device", "order_owner", "settings", "receipts_mark", "alias", "terms", "trial", "trial_end"}
 }
 
 // asWorker runs do as the worker that a store is.

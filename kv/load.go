@@ -30,8 +30,9 @@ type stored struct {
 	listed string
 	// Of an owner's endpoints of webhooks: as they were read, and the revision of the
 	// owner's request to listen; 0: there is none.
-	webhooks *layout.Webhooks
-	request  int64
+	webhooks    *layout.Webhooks
+	request     int64
+	sealedUnder string // of an owner's receipt keys: the master key that seals the root secret
 	// Of an owner's usage: the revision of layout.RecountKey; 0: there is no such key.
 	recountAt int64
 	// Of a license:
@@ -301,6 +302,11 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		settings, err = layout.DecodeSettings(want.Ref.Owner, record.Value)
 		token.writers, token.unknown = settings.Writers, settings.Unknown
 		snapshot.Record.Settings = &settings.Settings
+	case licensing.KindReceiptKeys:
+		var keys *layout.ReceiptKeys
+		keys, err = layout.DecodeReceiptKeys(want.Ref.Owner, record.Value)
+		token.writers, token.unknown, token.sealedUnder = keys.Writers, keys.Unknown, keys.ReceiptKeys.Root.MasterID
+		snapshot.Record.ReceiptKeys = &keys.ReceiptKeys
 	case licensing.KindClaim:
 		snapshot.Record.Claim, token.writers, err = layout.DecodeClaim(record.Value)
 		token.listed = layout.ClaimAgeKey(snapshot.Record.Claim.CreatedAt, want.Ref.Owner, want.Ref.ID)

@@ -29,6 +29,7 @@ type MasterUse struct {
 	// rotation count in Previous.
 	Webhooks int
 	IDKey    bool // the master key seals the id key of the store
+	Roots    int  // counts the accounts, each in one mode, whose root secret for receipts the master key seals
 	// Some of these keys and endpoints, up to maxMasterUsers.
 	Users []MasterUser
 }
@@ -51,7 +52,9 @@ const (
 )
 
 // InUse reports whether any secret is derived from the master key, or the id key is sealed under it.
-func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 || u.IDKey }
+func (u *MasterUse) InUse() bool {
+	return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 || u.IDKey || u.Roots > 0
+}
 
 // String says what needs the master key.
 func (u *MasterUse) String() string {
@@ -59,6 +62,10 @@ func (u *MasterUse) String() string {
 	if u.IDKey {
 		needs = append(needs, "it seals the id key of the store, until a node starts with another master key first in "+
 			"its ring")
+	}
+	if u.Roots > 0 {
+		needs = append(needs, fmt.Sprintf("it seals the root keys for receipts of %d accounts and modes, until a node "+
+			"starts with another master key first in its ring", u.Roots))
 	}
 	if u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 {
 		needs = append(needs, "from it are derived "+u.secrets())
@@ -93,9 +100,9 @@ type MasterUsage struct {
 	// store verify shows them.
 	Unreadable      int
 	UnreadableNames []string
-	// The revisions of the marks that every change of an API key, and of an endpoint of
-	// webhooks, replaces, and of the sealed id key.
-	mark, webhooksMark, idKey int64
+	// The revisions of the marks that every change of an API key, of an endpoint of webhooks and of receipt keys
+	// replaces, and of the sealed id key.
+	mark, webhooksMark, idKey, receiptsMark int64
 }
 
 func (m *MasterUsage) of(id string) *MasterUse {
@@ -118,8 +125,8 @@ func (m *MasterUsage) SayUnreadable() string {
 	if m.Unreadable > len(m.UnreadableNames) {
 		names += ", …"
 	}
-	return fmt.Sprintf("%d API keys or records of webhook endpoints or of the id key can't be read, and any "+
-		"master key may protect them: %s; licet store verify shows them", m.Unreadable, names)
+	return fmt.Sprintf("%d API keys or records of webhook endpoints, of receipt keys or of the id key can't be read, "+
+		"and any master key may protect them: %s; licet store verify shows them", m.Unreadable, names)
 }
 
 // MasterUses counts for each master key the secrets that are derived from it at now. It reads all API keys and
@@ -131,6 +138,7 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 		clientv3.OpGet(layout.APIKeysMark),
 		clientv3.OpGet(layout.WebhooksMark),
 		clientv3.OpGet(layout.IDKeyKey),
+		clientv3.OpGet(layout.ReceiptKeysMark),
 	}, nil)
 	if err != nil {
 		return nil, etcd.Unavailable(err)
@@ -149,6 +157,9 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 	if mark := etcd.First(response.Responses, 3); mark != nil {
 		found.webhooksMark = mark.ModRevision
 	}
+	if mark := etcd.First(response.Responses, 5); mark != nil {
+		found.receiptsMark = mark.ModRevision
+	}
 	if sealed := etcd.First(response.Responses, 4); sealed != nil {
 		found.idKey = sealed.ModRevision
 		key, err := layout.DecodeIDKey(sealed.Value)
@@ -161,6 +172,7 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 	}
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) (name string, err error){
 		layout.APIKeysFamily: found.count, layout.WebhooksFamily: found.countWebhooks,
+		layout.ReceiptKeysFamily: found.countRoot,
 	} {
 		if err := s.etcd.EachInSlots(ctx, "scan_masters", etcd.Family(prefix), masterPage, response.Header.Revision,
 			func(kv *mvccpb.KeyValue) {
@@ -234,6 +246,23 @@ func (m *MasterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) (name st
 	return name, nil
 }
 
+// countRoot counts the master key that seals an owner's root secret for receipts.
+func (m *MasterUsage) countRoot(kv *mvccpb.KeyValue, _ time.Time) (name string, err error) {
+	owner, ok := layout.OwnerIn(kv.Key, layout.ReceiptKeysFamily)
+	if !ok {
+		return layout.ReceiptKeysFamily + verify.Opaque(string(kv.Key)), layout.ErrMalformed
+	}
+	name = layout.ReceiptKeysFamily + layout.OwnerPath(owner)
+	stored, err := layout.DecodeReceiptKeys(owner, kv.Value)
+	if err != nil {
+		return name, err
+	}
+	if use := m.of(stored.ReceiptKeys.Root.MasterID); use != nil {
+		use.Roots++
+	}
+	return name, nil
+}
+
 func appendUser(users []MasterUser, user MasterUser) []MasterUser {
 	if len(users) < maxMasterUsers {
 		users = append(users, user)
@@ -267,7 +296,7 @@ func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) er
 			return err
 		}
 	}
-	return etcd.Unavailable(errors.New("API keys or webhook endpoints keep changing"))
+	return etcd.Unavailable(errors.New("API keys, webhook endpoints or receipt keys keep changing"))
 }
 
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
@@ -283,6 +312,7 @@ func (s *apiKeys) retireMaster(ctx context.Context, id string, found *MasterUsag
 			clientv3.Compare(clientv3.ModRevision(layout.APIKeysMark), "=", found.mark),
 			clientv3.Compare(clientv3.ModRevision(layout.WebhooksMark), "=", found.webhooksMark),
 			clientv3.Compare(clientv3.ModRevision(layout.IDKeyKey), "=", found.idKey),
+			clientv3.Compare(clientv3.ModRevision(layout.ReceiptKeysMark), "=", found.receiptsMark),
 			masterInUse(id),
 		},
 		[]clientv3.Op{

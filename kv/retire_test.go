@@ -121,6 +121,42 @@ func TestRetireMasterWithUnreadableKeys(t *testing.T) {
 	}
 }
 
+// TestRetireMasterThatSealsRoots: a master key that seals a root key for receipts can't be retired, and no root key is
+// sealed under a retired master key, even if the node did not know of it.
+func TestRetireMasterThatSealsRoots(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.forgetIDKey()
+	l.useMasters("old", "new")
+	ref := licensing.ReceiptKeysRef(labOwner)
+	sealed := func(id string) licensing.SealedRoot { return licensing.SealedRoot{MasterID: id} }
+	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
+	kvtest.Must(l.node.Do(l.ctx(), ref, licensing.MakeReceiptKeys{Owner: labOwner, Root: sealed("old")}))(t)
+	if retired := kvtest.Must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
+		t.Error("the master key was retired although a root key was sealed meanwhile")
+	}
+	err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time)
+	if err == nil || !strings.Contains(err.Error(), "the root keys for receipts of 1 accounts") {
+		t.Errorf("retiring says %v", err)
+	}
+	for master, want := range map[string]int{"old": 0, "new": 1} {
+		if owners := kvtest.Must(l.store.RootsSealedElsewhere(l.ctx(), master))(t); len(owners) != want {
+			t.Errorf("not sealed under %s: %v", master, owners)
+		}
+	}
+	kvtest.Must(l.node.Do(l.ctx(), ref, licensing.SealReceiptKeys{From: sealed("old"), To: sealed("new")}))(t)
+	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err != nil {
+		t.Error(err)
+	}
+	back := licensing.SealReceiptKeys{From: sealed("new"), To: sealed("old")}
+	if _, err := l.node.Do(l.ctx(), ref, back); err == nil {
+		t.Error("a root key was sealed under a retired master key")
+	}
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
 // TestRetireMasterAmongRivals makes an API key between the count of uses and the retirement.
 func TestRetireMasterAmongRivals(t *testing.T) {
 	t.Parallel()

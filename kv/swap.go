@@ -112,6 +112,8 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	case licensing.KindSettings:
 		settings := layout.Settings{Settings: *record.Settings, Writers: writers, Unknown: token.unknown}
 		sw.putRecord(key, settings.Encode(), token)
+	case licensing.KindReceiptKeys:
+		sw.putReceiptKeys(key, record.ReceiptKeys, token, writers)
 	case licensing.KindOrder:
 		err = sw.putOrder(key, write, token, writers)
 	case licensing.KindTrial:

@@ -293,6 +293,8 @@ func (l *lab) fill() specimens {
 		l.t.Fatal(err)
 	}
 	l.webhooks()
+	kvtest.Must(l.node.Do(l.ctx(), licensing.ReceiptKeysRef(labOwner), licensing.MakeReceiptKeys{Owner: labOwner,
+		Root: licensing.SealedRoot{MasterID: "m1"}}))(l.t)
 	s.trial = l.startTrial(l.node, "pc").License
 	return s
 }

@@ -342,6 +342,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	orderEvents := layout.EventsKeyOf(labOwner, paid.LastEvent, layout.OrderInEvents(s.paid.OrderNo),
 		paid.Order.Sequence)
 
+	signing := layout.ReceiptKeysFamily + layout.OwnerPath(labOwner)
+	receiptKeys := func(change func(*licensing.ReceiptKeys)) seed {
+		stored := kvtest.Must(layout.DecodeReceiptKeys(labOwner, l.value(layout.ReceiptKeysKey(labOwner))))(l.t)
+		change(&stored.ReceiptKeys)
+		return seed{layout.ReceiptKeysKey(labOwner): stored.Encode()}
+	}
 	hooks, listener := "w/"+layout.OwnerPath(labOwner), "w/"+layout.OwnerPath(labListener)
 	lastEvent := kvtest.Must(layout.DecodeWebhooks(labOwner, l.value(layout.WebhooksKey(labOwner))))(t).LastEvent
 	hookEvents := layout.EventsKeyOf(labOwner, lastEvent, layout.WebhooksInEvents(labOwner), 1)
@@ -471,6 +477,27 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"settings external_keys f/" + layout.OwnerPath(labOwner)}},
 		{"settings that can't be read", seed{layout.SettingsKey(labOwner): bytesOf("?")},
 			[]string{"settings value f/" + layout.OwnerPath(labOwner), "alias keys_fixed " + aliasName(alias)}},
+		{"receipt keys under a master key that is gone", receiptKeys(func(k *licensing.ReceiptKeys) {
+			k.Root.MasterID = "m8"
+		}), []string{"receipt_keys master_missing " + signing}},
+		{"receipt keys out of order", receiptKeys(func(k *licensing.ReceiptKeys) {
+			k.Keys = append(k.Keys, licensing.ReceiptKey{Number: 1, CreatedAt: kvtest.Time})
+		}), []string{"receipt_keys order " + signing}},
+		{"too many receipt keys", receiptKeys(func(k *licensing.ReceiptKeys) {
+			for i := range licensing.MaxReceiptKeys {
+				k.Keys = append(k.Keys, licensing.ReceiptKey{Number: uint64(i) + 2, CreatedAt: kvtest.Time})
+			}
+		}), []string{"receipt_keys limit " + signing}},
+		{"receipt keys that can't be read", seed{layout.ReceiptKeysKey(labOwner): bytesOf("?")},
+			[]string{"receipt_keys value " + signing}},
+		{"receipt keys of nobody", seed{inLab("rk/x"): {}}, []string{"receipt_keys key rk/" + odd("x")}},
+		{"no mark of receipt keys", seed{layout.ReceiptKeysMark: nil},
+			[]string{"receipt_keys mark_missing " + signing}},
+		{"a mark of receipt keys with a value", seed{layout.ReceiptKeysMark: bytesOf("x")},
+			[]string{"receipts_mark key cell/receipts" + odd("")}},
+		{"a revision for receipts, and no day until which they are valid",
+			l.license(s.inline, func(r *layout.License) { r.License.Revision = 3 }),
+			[]string{"license receipts " + lic(s.inline)}},
 		{"never activated", l.license(s.inline, func(r *layout.License) { r.License.ActivatedAt = time.Time{} }),
 			[]string{"license activated_at " + lic(s.inline)}},
 		{"a reason for no state", l.license(s.inline, func(r *layout.License) { r.License.StateReason = "fraud" }),
@@ -717,7 +744,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{misplaced("rollout %s x/g/" + later.Format(time.RFC3339Nano) + "/acct_lab/t/pro"),
 				"rollout key x/g/" + odd(rolloutKey(labEnd)[len(inLab("x/g/")):])}},
 		{"a rollout of an unknown term", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
-			func(p *layout.Product) { p.Product.Rollout.Applies = 128 })},
+			func(p *layout.Product) { p.Product.Rollout.Applies = 1024 })},
 			[]string{"product rollout q/acct_lab/t/pro"}},
 		{"a rollout of terms that are gone", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
 			func(p *layout.Product) { p.Product.Rollout.Terms.Version = 1 })},
@@ -751,7 +778,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{Owner: labOwner}}).Encode()},
 			[]string{"api_key id k/" + odd(apiKeyHash), "api_key_index misplaced " + keyIndex}},
 		{"a master key in use that is gone", seed{layout.MasterKeyKey("m1"): nil},
-			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key"}},
+			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key",
+				"receipt_keys master_missing " + signing}},
 		{"a master key of the secret before that is gone",
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m1",
@@ -789,7 +817,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil,
 			layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
-			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key"}},
+			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key",
+				"receipt_keys master_missing " + signing}},
 		{"a retired master key that is in use",
 			seed{layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"retired_master_key in_use cell/retired/m1"}},

@@ -20,6 +20,7 @@ const (
 	KindSettings
 	KindTerms
 	KindTrial
+	KindReceiptKeys
 )
 
 // String returns the name of a kind, for traces and logs.
@@ -43,6 +44,8 @@ func (k Kind) String() string {
 		return "terms"
 	case KindTrial:
 		return "trial"
+	case KindReceiptKeys:
+		return "receipt_keys"
 	default:
 		return "claim"
 	}
@@ -54,7 +57,7 @@ type Ref struct {
 	Kind  Kind
 	Owner Owner // zero for a license and an alias
 	// ID holds the bytes of a LicenseID, an AliasName or a TrialName, the order number, the product id, the bytes of a
-	// TermsVersion, or the hash of an Idempotency-Key; empty for webhooks, usage and settings.
+	// TermsVersion, or the hash of an Idempotency-Key; empty for webhooks, usage, settings and receipt keys.
 	ID string
 }
 
@@ -79,7 +82,7 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
-// Product, Claim, Webhooks, Usage, Alias, Settings, Terms and Trial is set, or none if nothing is stored.
+// Product, Claim, Webhooks, Usage, Alias, Settings, Terms, Trial and ReceiptKeys is set, or none if nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
@@ -95,7 +98,9 @@ type Record struct {
 	Settings *Settings
 	Terms    *VersionedTerms // never changed
 	Trial    *Trial          // nil and Changed: delete the trial; otherwise never changed
-	Removed  bool            // delete the license, which is as it was
+	// ReceiptKeys are replaced, and never changed in place.
+	ReceiptKeys *ReceiptKeys
+	Removed     bool // delete the license, which is as it was
 
 	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
 	NewAliases []AliasName
@@ -202,11 +207,16 @@ type Result struct {
 	// Stored is the size of the owner's usage after AddUsage or SetUsage. Corrected is the change that SetUsage made.
 	Stored, Corrected Size
 	Trial             Trial
+	// ReceiptKeys are the owner's receipt keys. Callers must not change them.
+	ReceiptKeys *ReceiptKeys
 	// Settings are the owner's settings after ChangeSettings or FixKeyMatching.
 	Settings Settings
 	// LeaseLeft is how long the device still has its lease; 0: it has none. Clients count from when they sent the
 	// request, so that their clocks don't matter.
 	LeaseLeft time.Duration
+	// Receipt are the times of the receipt that Activate, ValidateLicense or StartTrial leads to, of the state of
+	// License and Device.
+	Receipt ReceiptTimes
 	// Invalid is the reason why the device may not use the license; empty if it may.
 	Invalid Reason
 
@@ -234,5 +244,8 @@ func NeedsMetadata(c Command) bool {
 // gets the error once the record is stored. The same record, command and time always give the same
 // result. now is in UTC and in whole milliseconds.
 func Apply(r *Record, c Command, now time.Time) (Result, error) {
+	if r.License != nil && r.License.Revision != 0 {
+		return applyShown(r, c, now)
+	}
 	return c.apply(r, now)
 }

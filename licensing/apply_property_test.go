@@ -2,6 +2,7 @@ package licensing_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -127,6 +128,7 @@ func drawHappening(t *rapid.T, kinds string) happening {
 			SeenStep:  rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "step"),
 
 			Components: rapid.SampledFrom(compositions).Draw(t, "components"),
+			Receipt:    drawReceipt(t),
 		}
 		if c.Named {
 			c.Name = rapid.SampledFrom([]string{"", "Box", "Tin"}).Draw(t, "name")
@@ -139,9 +141,9 @@ func drawHappening(t *rapid.T, kinds string) happening {
 	case "roll":
 		return fixed(licensing.ApplyTerms{
 			Target:  target,
-			Applies: licensing.RolloutTerms(rapid.IntRange(1, 127).Draw(t, "terms")),
+			Applies: licensing.RolloutTerms(rapid.IntRange(1, 511).Draw(t, "terms")),
 			Terms: licensing.Terms{
-				InactiveAfter: drawInactive(t), Match: drawMatch(t),
+				InactiveAfter: drawInactive(t), Match: drawMatch(t), Receipts: drawReceiptTerms(t),
 				MaxDevices: rapid.IntRange(0, 5).Draw(t, "max"),
 				Grace:      licensing.Period{Days: rapid.IntRange(0, 3).Draw(t, "grace")},
 				Version:    licensing.TermsVersion(rapid.IntRange(0, 3).Draw(t, "version")),
@@ -159,6 +161,7 @@ func drawHappening(t *rapid.T, kinds string) happening {
 			ProductID: rapid.SampledFrom([]string{"", app, "other"}).Draw(t, "product"),
 			Device:    rapid.SampledFrom(deviceIDs).Draw(t, "device"),
 			SeenStep:  rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute}).Draw(t, "step"),
+			Receipt:   drawReceipt(t),
 		})
 	case "note":
 		patch := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "ü"}),
@@ -210,6 +213,16 @@ func drawHappening(t *rapid.T, kinds string) happening {
 
 func drawInactive(t *rapid.T) licensing.Period {
 	return licensing.Period{Days: rapid.SampledFrom([]int{0, 1, 1, 7}).Draw(t, "inactive after")}
+}
+
+func drawReceiptTerms(t *rapid.T) licensing.ReceiptTerms {
+	return rapid.SampledFrom([]licensing.ReceiptTerms{{}, {}, {Always: true}, {ValiditySeconds: 60},
+		{Always: true, ValiditySeconds: 90 * 24 * 3600}}).Draw(t, "receipt terms")
+}
+
+func drawReceipt(t *rapid.T) licensing.ReceiptAsk {
+	return rapid.SampledFrom([]licensing.ReceiptAsk{0, 0, licensing.AskReceipt(true, false, 0),
+		licensing.AskReceipt(true, true, 0), licensing.AskReceipt(true, false, time.Hour)}).Draw(t, "receipt")
 }
 
 func drawMatch(t *rapid.T) licensing.DeviceMatch {
@@ -291,7 +304,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 			Allowed:          rapid.IntRange(0, 3).Draw(t, "self service") > 0,
 			RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
 		},
-		InactiveAfter: drawInactive(t), Match: drawMatch(t),
+		InactiveAfter: drawInactive(t), Match: drawMatch(t), Receipts: drawReceiptTerms(t),
 		Grace: licensing.Period{Days: rapid.IntRange(0, 3).Draw(t, "grace")},
 	}
 	if kinds == ofDevices {
@@ -365,6 +378,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 
 		checkInvariants(t, before, folded)
 		checkDevicesKept(t, before, folded, c, model.stamp)
+		checkReceipts(t, before, folded, result, now)
 	}
 
 	if diff := cmp.Diff(singly, folded.Events); diff != "" {
@@ -431,8 +445,8 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	undone := !was.EndRecorded.IsZero() && l.EndRecorded.IsZero()
 	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity || undone),
 		licensing.EventLicenseRenewed)
-	add(l.MaxDevices != was.MaxDevices || l.InactiveAfter != was.InactiveAfter || l.Match != was.Match ||
-		l.SelfService != was.SelfService || l.Terms != was.Terms || l.Grace != was.Grace ||
+	add(l.MaxDevices != was.MaxDevices || l.Receipts != was.Receipts || l.InactiveAfter != was.InactiveAfter ||
+		l.Match != was.Match || l.SelfService != was.SelfService || l.Terms != was.Terms || l.Grace != was.Grace ||
 		!redacted && (after.Metadata.Object != before.Metadata.Object ||
 			after.Metadata.Customer != before.Metadata.Customer), licensing.EventLicenseUpdated)
 	add(!undone && !l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
@@ -541,6 +555,45 @@ func checkDevicesKept(t *rapid.T, before, after licensing.Record, c licensing.Co
 			t.Fatalf("%s, seen at %v, lost its place at %v; %d of %d devices were bound", id, old.Device.LastSeenAt,
 				l.Stamp, was.CurrentDevices, was.MaxDevices)
 		}
+	}
+}
+
+// checkReceipts checks the times of a receipt, that the license knows until when receipts may be valid, and that a
+// license that looks otherwise in receipts has another revision.
+func checkReceipts(t *rapid.T, before, after licensing.Record, result licensing.Result, now time.Time) {
+	l, was := after.License, before.License
+	if l.Revision < was.Revision || l.ReceiptsUntil < was.ReceiptsUntil || (l.Revision == 0) != (l.ReceiptsUntil == 0) {
+		t.Fatalf("receipts: revision %d after %d, until %d after %d", l.Revision, was.Revision, l.ReceiptsUntil,
+			was.ReceiptsUntil)
+	}
+	view := func(r licensing.Record) string {
+		l := r.License
+		return fmt.Sprint(l.MaxDevices, l.ExpiresAt, l.GraceEndsAt(), l.Status(now), l.IsTrial(), l.Terms,
+			l.OwnEntitlements)
+	}
+	removed := false
+	for id, entry := range before.Devices {
+		removed = removed || entry.Bound && !after.Devices[id].Bound
+	}
+	if (removed || view(before) != view(after)) && was.Revision != 0 && l.Revision == was.Revision {
+		t.Fatalf("revision %d of %s is of %s too", l.Revision, view(before), view(after))
+	}
+	issued, end := result.Receipt.IssuedAt, result.Receipt.ExpiresAt
+	if issued.IsZero() {
+		if l.ReceiptsUntil != was.ReceiptsUntil {
+			t.Fatalf("no receipt, and receipts are valid until %d after %d", l.ReceiptsUntil, was.ReceiptsUntil)
+		}
+		return
+	}
+	if issued.After(now) || now.Sub(issued) >= time.Minute || end.Before(issued) ||
+		end.Sub(issued) > l.Receipts.Validity() || !l.ExpiresAt.IsZero() && end.After(l.Grace.AddTo(l.ExpiresAt)) ||
+		end.After(l.ReceiptsUntil.Begins()) || result.License.Revision != l.Revision {
+		t.Fatalf("at %v, a receipt of revision %d from %v to %v; the license: %+v", now, result.License.Revision,
+			issued, end, l)
+	}
+	if last := was.ReceiptsUntil.Begins(); !last.Before(now.Add(l.Receipts.Validity())) &&
+		l.ReceiptsUntil != was.ReceiptsUntil {
+		t.Fatalf("at %v, the license is written for a receipt: %d after %d", now, l.ReceiptsUntil, was.ReceiptsUntil)
 	}
 }
 

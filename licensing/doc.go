@@ -51,6 +51,8 @@
 //	settings.go             the settings of an account in a mode
 //	slot.go                 slots: which part of all data an owner's records are in
 //	account.go              accounts, modes and API keys
+//	receipt.go              receipts: their times, their revision, until when they may be valid
+//	receiptkeys.go          the keys that sign receipts, and the secret that they are derived from
 //	apikeytext.go           texts of API keys: create and check
 //	usage.go                how much an account stores, its budget, and warnings about the budget
 //	masterkey.go            master keys, and the secrets derived from them

@@ -58,6 +58,9 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 	hooks := func() Record {
 		return Record{Webhooks: &Webhooks{Owner: owner, Endpoints: []Endpoint{{ID: "we_1", URL: "https://a.example/"}}}}
 	}
+	signing := func() Record {
+		return Record{ReceiptKeys: &ReceiptKeys{Owner: owner, Keys: []ReceiptKey{{Number: 1, CreatedAt: now}}}}
+	}
 	nothing := func() Record { return Record{} }
 	rolledOut := func() Record {
 		return Record{Product: &Product{ID: "pro", Owner: owner, Rollout: Rollout{StartedAt: now}}}
@@ -128,6 +131,9 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{hooks, DisableEndpoint{ID: "we_1", Because: DisabledByUser}, 0},
 		{nothing, AddUsage{Owner: owner, Changes: []SizeChange{{1, Size{1 << 40, 1 << 40, 1 << 40}}}}, 0},
 		{nothing, SetUsage{Owner: owner, Counted: Size{1 << 40, 1 << 40, 1 << 40}}, 0},
+		{nothing, MakeReceiptKeys{Owner: owner, Root: SealedRoot{MasterID: master}}, 0},
+		{signing, RotateReceiptKeys{}, 0},
+		{signing, SealReceiptKeys{To: SealedRoot{MasterID: master}}, 0},
 		{nothing, ChangeSettings{Owner: owner, ExternalKeys: MatchCompact}, 0},
 		{func() Record { return Record{Settings: &Settings{Owner: owner}} },
 			ChangeSettings{Owner: owner, ExternalKeys: MatchCompact}, 0},
@@ -155,6 +161,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 func storedSize(r *Record) int {
 	size := 0
 	for _, part := range []any{r.License, r.Metadata, r.Devices, r.Order, r.Product, r.Webhooks, r.Usage, r.Settings,
+		r.ReceiptKeys,
 		r.NewAliases, r.Issued} {
 		size += sizeOfValue(reflect.ValueOf(part))
 	}

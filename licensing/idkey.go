@@ -60,8 +60,11 @@ func (k MasterKey) OpenIDKey(sealed []byte) (IDKey, error) {
 }
 
 // idKeySeal derives the key that seals the id key. As with API secrets, the derivation must never change.
-func (k MasterKey) idKeySeal() (cipher.AEAD, error) {
-	derived, err := hkdf.Key(sha256.New, k.key[:], nil, "licet id key\x00"+k.ID, 32)
+func (k MasterKey) idKeySeal() (cipher.AEAD, error) { return k.seal("licet id key") }
+
+// seal derives a key that seals secrets of one kind.
+func (k MasterKey) seal(kind string) (cipher.AEAD, error) {
+	derived, err := hkdf.Key(sha256.New, k.key[:], nil, kind+"\x00"+k.ID, 32)
 	if err != nil {
 		return nil, fmt.Errorf("derive a key: %w", err)
 	}

@@ -204,6 +204,7 @@ func (c Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duration
 		return
 	}
 	d.LeaseEnd = end
+	l.raise()
 	if now.After(d.LastSeenAt) {
 		d.LastSeenAt = now
 	}

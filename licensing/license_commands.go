@@ -58,6 +58,7 @@ type Activate struct {
 	Device    string
 	Name      string
 	Named     bool // false: no name was given, and a stored name stays
+	Receipt   ReceiptAsk
 	SeenStep  time.Duration
 	Lease     time.Duration // the length of the lease that the device asks for; 0: that of the license's terms
 	// Components of the device. They are kept only if the license's terms compare them, see DeviceMatch.
@@ -98,6 +99,14 @@ func (c Activate) refusal(r *Record, now time.Time) error {
 }
 
 func (c Activate) apply(r *Record, now time.Time) (Result, error) {
+	result, err := c.activate(r, now)
+	if err == nil {
+		r.receipt(&result, c.Receipt, now)
+	}
+	return result, err
+}
+
+func (c Activate) activate(r *Record, now time.Time) (Result, error) {
 	if err := c.refusal(r, now); err != nil {
 		return Result{}, err
 	}
@@ -258,6 +267,7 @@ func (r *Record) unbind(
 	entry.Device = Device{ID: removed.ID}
 	entry.Bound, entry.Changed, r.Changed = false, true, true
 	l.CurrentDevices--
+	l.raise()
 	if l.CurrentDevices <= l.MaxDevices {
 		l.AllowedOver = 0
 	}

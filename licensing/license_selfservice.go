@@ -11,13 +11,14 @@ import (
 const NotBound Reason = "device_not_bound"
 
 // ValidateLicense asks whether a device may use a license. For a bound device it updates when the
-// device was last seen, as Activate does. It changes nothing else.
+// device was last seen, as Activate does, and records until when a receipt is valid. It changes nothing else.
 type ValidateLicense struct {
 	Target
 	ProductID string // the product that the license must be of, or empty
 	Device    string
 	SeenStep  time.Duration // see Activate
 	Lease     time.Duration // see Activate; only a lease that has not lapsed is renewed
+	Receipt   ReceiptAsk
 }
 
 // DeviceID returns the device to validate.
@@ -55,18 +56,21 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 		Activate{SeenStep: c.SeenStep}.refresh(r, entry, now)
 	}
 	result := r.leased(entry.Device, now)
-	result.Invalid = why
+	if result.Invalid = why; why == "" {
+		r.receipt(&result, c.Receipt, now)
+	}
 	return result, nil
 }
 
-// WithoutRefresh returns a command that does the same, except that it does not note that a bound device was seen.
+// WithoutRefresh returns a command that does the same, except that it does not note that a bound device was seen, and
+// leads to a receipt only if that changes nothing.
 func WithoutRefresh(c Command) Command {
 	switch c := c.(type) {
 	case Activate:
-		c.SeenStep = math.MaxInt64
+		c.SeenStep, c.Receipt = math.MaxInt64, c.Receipt|askRecorded
 		return c
 	case ValidateLicense:
-		c.SeenStep = math.MaxInt64
+		c.SeenStep, c.Receipt = math.MaxInt64, c.Receipt|askRecorded
 		return c
 	}
 	return c

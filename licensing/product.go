@@ -31,6 +31,7 @@ type Terms struct {
 	InactiveAfter  Period      // see License; only without leases
 	Match          DeviceMatch // only without leases
 	Grace          Period      // after the end of a license; zero: none
+	Receipts       ReceiptTerms
 	// Version names the terms that a license does not hold itself, see [VersionedTerms].
 	Version TermsVersion
 }
@@ -62,6 +63,7 @@ func (t Terms) Issue(key LicenseKey, owner Owner, productID, orderNo string, now
 
 		InactiveAfter: t.InactiveAfter,
 		Match:         t.Match,
+		Receipts:      t.Receipts,
 	}
 	switch {
 	case t.Validity.IsZero():

@@ -4,7 +4,7 @@ import "time"
 
 // RolloutTerms is a set of terms of a product, which a rollout applies to licenses. The other terms can't be applied
 // later: the prefix is part of the key, and the end of a license may have been renewed.
-type RolloutTerms uint8
+type RolloutTerms uint16
 
 // The terms of a rollout. Their values are stored.
 const (
@@ -15,10 +15,12 @@ const (
 	RolloutInactive
 	RolloutMatch
 	RolloutGrace
+	RolloutReceipt
+	RolloutReceiptValidity
 )
 
 // Valid reports whether the set has terms, and no others.
-func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutGrace<<1 }
+func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutReceiptValidity<<1 }
 
 // Rollout applies terms of a product to the product's licenses that were issued before the rollout began. The zero
 // Rollout has never begun.
@@ -237,6 +239,12 @@ func (c ApplyTerms) changed(before *License) License {
 	if c.Applies&RolloutRemovals != 0 {
 		l.SelfService.RemovalsPerMonth = c.Terms.SelfService.RemovalsPerMonth
 		l.Removals.Count = min(l.Removals.Count, l.SelfService.RemovalsPerMonth) // 0 for any number counts nothing
+	}
+	if c.Applies&RolloutReceipt != 0 {
+		l.Receipts.Always = c.Terms.Receipts.Always
+	}
+	if c.Applies&RolloutReceiptValidity != 0 {
+		l.Receipts.ValiditySeconds = c.Terms.Receipts.ValiditySeconds
 	}
 	if c.Applies&RolloutInactive != 0 && !l.Lease.Leased() && c.Terms.InactiveAfter != l.InactiveAfter {
 		l.InactiveAfter = c.Terms.InactiveAfter

@@ -15,13 +15,16 @@ func TestApplyTerms(t *testing.T) {
 	terms := licensing.Terms{KeyPrefix: "NEW", MaxDevices: 2, Validity: licensing.Period{Days: 1}, Version: 7,
 		Grace:         licensing.Period{Days: 3},
 		SelfService:   licensing.SelfService{Allowed: true, RemovalsPerMonth: 4},
-		InactiveAfter: licensing.Period{Days: 30}, Match: licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}}
+		InactiveAfter: licensing.Period{Days: 30}, Match: licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4},
+		Receipts: licensing.ReceiptTerms{Always: true, ValiditySeconds: 600}}
 	edits := map[licensing.RolloutTerms]func(*licensing.License){
-		licensing.RolloutEntitlements: func(l *licensing.License) { l.Terms = 7 },
-		licensing.RolloutMaxDevices:   func(l *licensing.License) { l.MaxDevices = 2 },
-		licensing.RolloutSelfService:  func(l *licensing.License) { l.SelfService.Allowed = true },
-		licensing.RolloutRemovals:     func(l *licensing.License) { l.SelfService.RemovalsPerMonth = 4 },
-		licensing.RolloutInactive:     func(l *licensing.License) { l.InactiveAfter = licensing.Period{Days: 30} },
+		licensing.RolloutEntitlements:    func(l *licensing.License) { l.Terms = 7 },
+		licensing.RolloutMaxDevices:      func(l *licensing.License) { l.MaxDevices = 2 },
+		licensing.RolloutSelfService:     func(l *licensing.License) { l.SelfService.Allowed = true },
+		licensing.RolloutRemovals:        func(l *licensing.License) { l.SelfService.RemovalsPerMonth = 4 },
+		licensing.RolloutInactive:        func(l *licensing.License) { l.InactiveAfter = licensing.Period{Days: 30} },
+		licensing.RolloutReceipt:         func(l *licensing.License) { l.Receipts.Always = true },
+		licensing.RolloutReceiptValidity: func(l *licensing.License) { l.Receipts.ValiditySeconds = 600 },
 		licensing.RolloutMatch: func(l *licensing.License) {
 			l.Match = licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}
 		},
@@ -47,7 +50,7 @@ func TestApplyTerms(t *testing.T) {
 			t.Errorf("%b again: %+v", all, *r.License)
 		}
 	}
-	for _, bad := range []licensing.RolloutTerms{0, 128, 255} {
+	for _, bad := range []licensing.RolloutTerms{0, 512, 1023} {
 		if bad.Valid() {
 			t.Errorf("%b is valid", bad)
 		}

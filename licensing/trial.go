@@ -101,6 +101,7 @@ type StartTrial struct {
 	Named      bool // false: no name was given
 	Mark       TrialDevice
 	BuyerEmail string // of the license; empty: none
+	Receipt    ReceiptAsk
 	By         Actor
 }
 
@@ -128,6 +129,7 @@ func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 	issued.recordLicense(license, EventLicenseIssued, c.By, now, nil)
 	result, err := Activate{
 		Target: Target{Key: c.Key, By: c.By}, Device: c.Device, Name: c.DeviceName, Named: c.Named,
+		Receipt: c.Receipt,
 	}.apply(&issued, now)
 	if err != nil {
 		return Result{}, err
@@ -193,6 +195,7 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 	if r.Metadata.BuyerEmail != "" { // the order names the buyer
 		r.Metadata.BuyerEmail, r.Metadata.Changed = "", true
 	}
+	l.Receipts = c.Terms.Receipts
 	r.recordLicense(l, EventLicenseUpgraded, c.By, now, nil)
 	return Result{License: *l}, nil
 }

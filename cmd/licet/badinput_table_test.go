@@ -158,18 +158,20 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	needed := []string{"license_key", "device_id"}
 	at := map[string]string{"license_key": x.license}
 	why := map[string]string{"reason": `"why"`}
+	asksReceipt := []badInput{badBody("receipt"), // a boolean has no bad value that is one
+		badBody("receipt_seconds", "59", "7776001", "-1"), pins("nonce")}
 	return map[string]badRoute{
 		"POST /v1/licenses/activate": {
 			good: open, required: needed,
-			bad: []badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"),
+			bad: append([]badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"),
 				pins("account_id"), pins("mode"), leases("lease_seconds"),
 				badBody("device_components", object(9), `{"":"`+strings.Repeat("ab", 32)+`"}`, `{"disk":1}`,
-					`{"disk":null}`, `{"disk":"ab"}`, `{"Disk":"`+strings.Repeat("ab", 32)+`"}`)},
+					`{"disk":null}`, `{"disk":"ab"}`, `{"Disk":"`+strings.Repeat("ab", 32)+`"}`)}, asksReceipt...),
 		},
 		"POST /v1/licenses/validate": {
 			good: open, required: needed,
-			bad: []badInput{licenseKey, absent, device, pins("product_id"), pins("account_id"), pins("mode"),
-				leases("lease_seconds")},
+			bad: append([]badInput{licenseKey, absent, device, pins("product_id"), pins("account_id"), pins("mode"),
+				leases("lease_seconds")}, asksReceipt...),
 		},
 		"POST /v1/licenses/deactivate": {
 			good: open, required: needed,
@@ -179,8 +181,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			good: map[string]string{"product_id": `"editor"`, "device_id": `"bad"`, "account_id": `"` + x.account + `"`,
 				"mode": `"test"`},
 			required: []string{"product_id", "device_id"},
-			bad: []badInput{product, device, texts("device_name", 255), pins("account_id"), pins("mode"),
-				email},
+			bad: append([]badInput{product, device, texts("device_name", 255), pins("account_id"), pins("mode"),
+				email}, asksReceipt...),
 		},
 		"POST /v1/licenses": {
 			good: map[string]string{"product_id": `"editor"`, "quantity": "1"}, required: []string{"product_id",
@@ -247,6 +249,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				badBody("trial", `{"validity":"P1D"}`, `{"per":"device"}`, `{"validity":"","per":"device"}`,
 					`{"validity":"P1D","per":"Device"}`, `{"validity":"P1D","per":"device","max_devices":0}`,
 					`{"validity":"P1D","per":"device","max_devices":17}`, `{"validity":"P1D","per":"email","days":1}`),
+				badBody("receipt"), badBody("receipt_validity", `""`, `"7"`, `"PT59S"`, `"P91D"`, `"P1M"`),
 				badBody("inactive_after", `""`, `"30"`, `"PT1H"`, `"P0D"`),
 				badBody("device_match", `{}`, `{"at_least":0}`, `{"at_least":9}`, `{"at_least":1.5}`,
 					`{"at_least":1,"changes_per_month":-1}`, `{"at_least":1,"more":1}`),
@@ -362,6 +365,13 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				{where: "body", name: "action", code: 40000, values: []string{"", "Pay", "refund", "pay&action=cancel",
 					"pay&action=pay", "%zz", url.QueryEscape("pay\x00")}},
 			},
+		},
+		"PUT /v1/receipt_keys":      {},
+		"PUT /v1/receipt_keys/next": {},
+		"GET /v1/accounts/{account_id}/{mode}/jwks.json": {
+			path: map[string]string{"account_id": x.account, "mode": "test"},
+			bad: []badInput{badPath("account_id", 40400, "x", "%00", "acct_absent", "acct_"),
+				badPath("mode", 40400, "x", "%00", "Test", "live")},
 		},
 		"GET /v1/account": {},
 		"PATCH /v1/account": {

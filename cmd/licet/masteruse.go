@@ -65,9 +65,10 @@ func newMasterKeyStatus(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Count the secrets derived from each master key",
 		Long: `For each master key that the store knows, count the API keys and webhook endpoints whose
 secrets are derived from it: current secrets, and previous secrets during the overlap of a
-rotation. Revoked API keys do not count. One master key seals the id key of the store. Any
-other master key with all counts at 0 can be retired, unless an API key, a record of webhook
-endpoints or the id key can't be read: "unreadable" counts these.
+rotation. Revoked API keys do not count. One master key seals the id key of the store. Master
+keys also seal the root keys for receipts, one of each account and mode that has any. A master
+key with all counts at 0 can be retired, unless an API key, a record of webhook endpoints or of
+receipt keys, or the id key can't be read: "unreadable" counts these.
 
 With --master-key-file the table also shows the place of each master key in the ring.`,
 		Example: `  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
@@ -112,8 +113,9 @@ func newMasterKeyRetire(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Retire a master key for good",
 		Long: `Retire a master key for good: no node needs it any more, and no node derives secrets from it.
 
-The command refuses while the master key seals the id key of the store, and while a secret of
-an API key that is not revoked, or of a webhook endpoint, is derived from the master key.
+The command refuses while the master key seals the id key of the store or root keys for
+receipts, and while a secret of an API key that is not revoked, or of a webhook endpoint, is
+derived from the master key.
 Previous secrets count until ten minutes after the end of their overlap. The command also
 refuses while it can't read an API key, a record of webhook endpoints or the id key; the
 message names the unreadable key or record.
@@ -166,7 +168,8 @@ type masterRow struct {
 	Ring     string `json:"ring"`   // first, known or missing; - without a ring
 	Keys     int    `json:"api_keys"`
 	Webhooks int    `json:"webhook_endpoints"`
-	IDKey    bool   `json:"id_key"` // the master key seals the id key of the store
+	IDKey    bool   `json:"id_key"`    // the master key seals the id key of the store
+	Roots    int    `json:"root_keys"` // for receipts, which the master key seals
 	Previous int    `json:"previous_secrets"`
 	Until    any    `json:"previous_until"`
 }
@@ -180,6 +183,7 @@ func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []ma
 		row := masterRow{
 			ID: u.ID, Status: "unused", Ring: ringPlace(ring, given, u.ID),
 			Keys: u.Keys, Webhooks: u.Webhooks, Previous: u.Previous, Until: timestamp(u.Until), IDKey: u.IDKey,
+			Roots: u.Roots,
 		}
 		switch {
 		case u.Retired:
@@ -217,14 +221,14 @@ func ringPlace(ring licensing.MasterRing, given bool, id string) string {
 // showMasters prints rows as a table.
 func showMasters(stdout io.Writer, rows []masterRow) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tID KEY\tAPI KEYS\tWEBHOOKS\tPREVIOUS SECRETS\tGOOD UNTIL")
+	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tID KEY\tROOT KEYS\tAPI KEYS\tWEBHOOKS\tPREVIOUS SECRETS\tGOOD UNTIL")
 	for _, r := range rows {
 		seals := "-"
 		if r.IDKey {
 			seals = "sealed"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, seals, r.Keys, r.Webhooks,
-			r.Previous, plain(r.Until))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, seals, r.Roots, r.Keys,
+			r.Webhooks, r.Previous, plain(r.Until))
 	}
 	return table.Flush()
 }

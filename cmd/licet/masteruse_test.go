@@ -69,6 +69,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		return runLicet(t, slices.Concat([]string{"store", "master-key", "retire", id}, store, args)...)
 	}
 	serves()
+	root := a.want(t, 200, "PUT", "/v1/receipt_keys", "").Data.text("root")
 	child := a.want(t, 201, "POST", "/v1/keys", `{"name":"child","scopes":["orders"]}`).Data
 	good(shop.ID, shop.APISecret)
 	good(child.text("id"), child.text("api_secret"))
@@ -103,6 +104,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		t.Errorf("retired while a secret before is good: %+v", got)
 	}
 	good(shop.ID, rotate(shop.ID, "PT0S"))
+	waitFor(t, func() bool { return status()[newID].Roots == 1 })
 	if rows := status(); rows[oldID].Status != "unused" || rows[newID].Keys != 2 || !rows[newID].IDKey {
 		t.Errorf("the status is %+v", rows)
 	}
@@ -117,6 +119,9 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		}
 	}
 	restart()
+	if got := a.want(t, 200, "PUT", "/v1/receipt_keys", "").Data.text("root"); got != root {
+		t.Errorf("the root key for receipts is %s, and was %s", got, root)
+	}
 	before := goodSecrets(t, flags, ring, shop.ID)[0]
 	good(shop.ID, rotate(shop.ID, "PT1H"), before)
 	if rows := status(); len(rows) != 2 || rows[oldID].Status != "retired" || rows[oldID].Ring != "missing" {

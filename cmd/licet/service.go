@@ -219,6 +219,11 @@ func (s *instance) serveAPI() error {
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
 	s.background("the usage of accounts", n.KeepUsage)
+	s.background("the seals of root keys", func(ctx context.Context) {
+		n.SealRoots(ctx, func(ctx context.Context) ([]licensing.Owner, error) {
+			return s.store.RootsSealedElsewhere(ctx, s.ring.Current().ID)
+		})
+	})
 	desk := payment.NewDesk(n, payment.Instrument(s.instruments, s.providers))
 	chores := n.Chores()
 	if s.cfg.CompactEarly {

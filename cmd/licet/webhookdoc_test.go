@@ -93,6 +93,17 @@ func TestDocumentedDeviceChangesRun(t *testing.T) {
 	}
 }
 
+// TestDocumentedReceiptsRun runs all commands of docs/guides/receipts.md.
+func TestDocumentedReceiptsRun(t *testing.T) {
+	t.Parallel()
+	_, out, blocks := runDocumented(t, docPage(t, "guides/receipts.md"))
+	for _, want := range []string{"licet_root_", `"receipt":"`, "RECEIPT", `"signed":"`, "SIGNS FROM"} {
+		if blocks < 6 || !strings.Contains(out, want) {
+			t.Errorf("%d blocks, and no %s in what it printed:\n%s", blocks, want, out)
+		}
+	}
+}
+
 // TestDocumentedLeasesRun runs all commands of docs/guides/floating.md.
 func TestDocumentedLeasesRun(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,8 @@ func meanings() map[licensing.Reason]string {
 		"trial_not_offered": "the product can't be tried",
 		"account_budget_reached": "the account stores as much in this mode as its storage budget allows; nothing " +
 			"changed. `details`: `stored_bytes`, `stored_keys`, `limit_bytes`, `limit_keys`",
-		"not_found":         "no such route, or the path can't be decoded",
+		"not_found": "no such route, or the path can't be decoded; or, of a set of receipt keys, no such account " +
+			"or no keys",
 		"license_not_found": "no such license for this caller",
 		"device_not_found":  "no such device (reserved: removing a device that is not bound succeeds)",
 		"order_not_found":   "no such order for this caller",
@@ -54,7 +55,8 @@ func meanings() map[licensing.Reason]string {
 		"setting_fixed": "`external_keys` can't change once the account has external keys in this mode",
 		"reissue_limit": "the license has got 8 new keys, the maximum",
 		"api_key_limit": "the account has as many API keys in this mode as it may have, by default 1,000: revoke one " +
-			"first. Revoked and expired keys don't count. `details`: `max_api_keys`",
+			"first. Revoked and expired keys don't count. `details`: `max_api_keys`. Or the account has 16 receipt " +
+			"keys: wait until one leaves the set. `details`: `max_receipt_keys`",
 		"cursor_expired":         "the events after this event or cursor are no longer kept: start again without it",
 		"body_too_large":         "the body is longer than the route allows",
 		"uri_too_long":           "the URI is longer than 4 KiB",

@@ -39,7 +39,8 @@ func (e *Exchanges) Check(request *http.Request, response *http.Response, body [
 	if request.Method == http.MethodOptions && response.StatusCode == http.StatusNoContent {
 		return e.withoutRoute[preflight].check(response, body)
 	}
-	isJSON := strings.HasPrefix(response.Header.Get("Content-Type"), "application/json")
+	isJSON := strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") &&
+		response.StatusCode != http.StatusNotModified
 	var envelope struct{ Code int }
 	if isJSON {
 		if err := json.Unmarshal(body, &envelope); err != nil {
@@ -56,7 +57,11 @@ func (e *Exchanges) Check(request *http.Request, response *http.Response, body [
 	o, variables := e.find(request)
 	switch {
 	case code == 40500, code == 40400 && (o == nil || isJSON): // isJSON: not every service has the route
-		return e.withoutRoute[noRoute+strconv.Itoa(code)].check(response, body)
+		found := e.withoutRoute[noRoute+strconv.Itoa(code)].check(response, body)
+		if len(found) > 0 && o != nil && code == 40400 { // the route itself may find nothing
+			return o.checkResponse(response, body)
+		}
+		return found
 	case o == nil && beforeRoute(code):
 		return nil
 	case o == nil:

@@ -30,9 +30,11 @@ func headers() *openapi.Map[*openapi.Header] {
 	add("X-Request-Id", "The id of the request: its own, or a new one.", openapi.Schema{MinLength: 1, MaxLength: 128})
 	add("Cache-Control", "Responses must not be stored.", openapi.Schema{Const: "no-store"})
 	add(caching, "How long a file may be stored.", openapi.Schema{
-		Enum: words([]string{"no-store", "public, max-age=3600", "public, max-age=31536000, immutable"}),
+		Enum: words([]string{"no-store", "public, max-age=300", "public, max-age=3600",
+			"public, max-age=31536000, immutable"}),
 	})
 	add("Vary", "Files are compressed for clients that accept gzip.", openapi.Schema{Const: "Accept-Encoding"})
+	add("ETag", "The version of the document, for If-None-Match.", openapi.Schema{})
 	add("Content-Encoding", "The encoding of a compressed file.", openapi.Schema{Const: "gzip"})
 	add("X-Content-Type-Options", "Clients must not guess another type.", openapi.Schema{Const: "nosniff"})
 	one := int64(1)
@@ -141,6 +143,9 @@ func ofSuccess(r *handlers.Route, status int) *openapi.Map[*openapi.Header] {
 	if r.Media != "" {
 		h.all.Set("Cache-Control", &openapi.Header{Ref: headersAt + caching})
 		h.sometimes("Vary", "Content-Encoding")
+		if slices.Contains(r.Statuses, http.StatusNotModified) {
+			h.always("ETag")
+		}
 	}
 	return h.all
 }

@@ -236,6 +236,30 @@ func members() map[string]string {
 		"Product.grace": "how long bound devices may go on after the end of a license; null: not at all",
 		"ProductDescription.grace": "how long bound devices may go on after the end of a license, at most `P1Y`; see " +
 			"[Grace](#grace). Left out: not at all",
+		"receipt": "the [receipt](#receipts-of-activations), with which the device checks its license without a " +
+			"network; left out: none",
+		"ActivationRequest.receipt": askedReceipt, "ValidationRequest.receipt": askedReceipt,
+		"TrialRequest.receipt": askedReceipt,
+		"receipt_seconds":      "for how long the receipt is to be valid at most. Left out: as the product says",
+		"nonce": "a text that the receipt repeats. A receipt with a nonce is always a new one; without it, an " +
+			"unchanged license and device get the same receipt again within a minute",
+		"Product.receipt": "whether activations, validations and trials carry a receipt even if they do not ask " +
+			"for one",
+		"ProductDescription.receipt": "whether activations, validations and trials carry a receipt even if they do " +
+			"not ask for one. Left out: false",
+		"receipt_validity": "how long a receipt is valid",
+		"ProductDescription.receipt_validity": "how long a receipt is valid: `PT1M` to `P90D`, without years and " +
+			"months. Left out: `P7D`",
+
+		"Path.account_id": "the account", "Path.mode": "`test` or `live`",
+		"root": "the public half of the key that signs the set of receipt keys; put it into your program. It never " +
+			"changes",
+		"jwks_url":         "where everybody may read the set of receipt keys, signed with the root key",
+		"ReceiptKeys.keys": "the set of receipt keys, oldest first",
+		"kid":              "the id of the receipt key, in the header of what it has signed",
+		"signs_from":       "from when the receipt key signs: caches may have the set from before",
+		"ends_at":          "when the receipt key leaves the set; null: not known yet",
+
 		"ProductDescription.key_prefix":    "the beginning of license keys. Left out: `LIC`",
 		"Product.lease_seconds":            "the length of a lease; null without leases",
 		"License.lease_seconds":            "the length of a lease; null without leases",
@@ -346,6 +370,7 @@ func members() map[string]string {
 const (
 	pinnedAccount = "the license must be of this account, else 40401. Required for external keys"
 	pinnedMode    = "the license must be of this mode, else 40401. Left out: any; for external keys `live`"
+	askedReceipt  = "true: answer with a [receipt](#receipts-of-activations), too. Left out: as the product says"
 	licenseStatus = "the first that holds: `revoked`, `suspended`, `expired` (`expires_at` is past), `activated` (a " +
 		"device is bound), `not_activated`"
 	endpointStatus = "whether the service sends events to the endpoint"

@@ -147,6 +147,16 @@ func operations() map[string]operation {
 		"PATCH /v1/account": {
 			"updateAccount", "changes the settings of the account", "the-account", "account_updated",
 		},
+		"PUT /v1/receipt_keys": {
+			"makeReceiptKeys", "shows the keys that sign receipts, and makes them if there are none", "receipt-keys",
+			"receipt_keys",
+		},
+		"PUT /v1/receipt_keys/next": {
+			"rotateReceiptKeys", "adds a key that signs receipts", "receipt-keys", "receipt_keys_rotated",
+		},
+		"GET /v1/accounts/{account_id}/{mode}/jwks.json": {
+			"getReceiptKeySet", "serves the signed set of receipt keys", "receipt-keys", "",
+		},
 		"POST /v1/keys": {
 			"createAPIKey", "creates an API key", "create-an-api-key", "key_created",
 		},

@@ -39,7 +39,7 @@ func (s *responses) of(r *handlers.Route, example golden) *openapi.Map[*openapi.
 func (s *responses) success(r *handlers.Route, status int, example golden) *openapi.Response {
 	response := &openapi.Response{Description: http.StatusText(status), Headers: ofSuccess(r, status)}
 	switch {
-	case status == http.StatusSeeOther:
+	case status == http.StatusSeeOther, status == http.StatusNotModified:
 	case r.Page:
 		response.Content = page()
 	case r.Media != "":

@@ -22,6 +22,7 @@ var runners = map[string]string{
 	"docs/guides/trials.md":                     "cmd/licet TestDocumentedTrialsRun",
 	"docs/guides/changing-devices.md":           "cmd/licet TestDocumentedDeviceChangesRun",
 	"docs/guides/expiry.md":                     "cmd/licet TestDocumentedExpiryRuns",
+	"docs/guides/receipts.md":                   "cmd/licet TestDocumentedReceiptsRun",
 	"docs/guides/floating.md":                   "cmd/licet TestDocumentedLeasesRun",
 	"docs/guides/events.md":                     "cmd/licet TestDocumentedEventsRun",
 	"docs/guides/helm.md":                       "deploy/k8s/check TestChartGuide",

@@ -110,21 +110,21 @@ var packages = []row{
 		thirdParty: []string{},
 	},
 	{
-		path:       "receipt",
-		purpose:    "signed documents of installed programs: sign and verify; imports no third-party code",
-		thirdParty: []string{},
-		forbidden:  []string{"crypto/rand", "io/fs", "log/...", "net/...", "os/...", "syscall"},
-		noClock:    true,
-	},
-	{
 		path:    "handlers",
 		purpose: "HTTP: routes, request types, errors, limits",
 		imports: []string{
 			"handlers/connection", "handlers/docs", "handlers/paypage", "handlers/signature", "payment",
 			"delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard",
 			"metrics/tracing", "metrics",
-			"internal/fair", "licensing", "docs/reference",
+			"internal/fair", "licensing", "docs/reference", "receipt",
 		},
+	},
+	{
+		path:       "receipt",
+		purpose:    "signed documents of installed programs: sign and verify; imports no third-party code",
+		thirdParty: []string{},
+		forbidden:  []string{"crypto/rand", "io/fs", "log/...", "net/...", "os/...", "syscall"},
+		noClock:    true,
 	},
 	{
 		path:       "docs/reference",

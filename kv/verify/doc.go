@@ -25,6 +25,7 @@
 //	claims.go      claims on Idempotency-Keys
 //	apikeys.go     API keys, their index and their marks
 //	webhooks.go    endpoints, and owners that listen
+//	receiptkeys.go the keys that sign receipts
 //	deliveries.go  the stored state of deliveries to an endpoint
 //	events.go      events and their keys
 //	eventlinks.go  the chain of a record's events

@@ -30,6 +30,7 @@
 //	eventson.go        the cost of events and deliveries
 //	accounts.go        licenses of many accounts against licenses of one
 //	external.go        external keys against license keys
+//	receipts.go        activations with receipts against activations without
 //	leases.go          renewals of leases against new leases
 //	backlog.go         delivering a backlog of events to a webhook endpoint
 //	fair.go            one account against another

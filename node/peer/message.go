@@ -32,6 +32,7 @@ type command struct {
 	SeenStep  time.Duration
 	Lease     time.Duration
 	Parts     []byte // the components of the device
+	Receipt   licensing.ReceiptAsk
 	Caller    owner
 	Pin       owner
 	By        string
@@ -73,7 +74,8 @@ func (c codec) request(hop node.Hop) ([]byte, error) {
 				Kind: activate, Prefix: cmd.Key.Prefix(), Presented: []byte(cmd.Key.By()),
 				Device: cmd.Device, Name: cmd.Name, Named: cmd.Named,
 				ProductID: cmd.ProductID, SeenStep: cmd.SeenStep, Lease: cmd.Lease, Parts: []byte(cmd.Components),
-				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
+				Receipt: cmd.Receipt,
+				Caller:  fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		case licensing.RemoveDevice:
 			r.Commands[i] = command{
@@ -111,6 +113,7 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 			hop.Commands[i] = licensing.Activate{
 				Target: target, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
 				SeenStep: cmd.SeenStep, Lease: cmd.Lease, Components: licensing.Components(cmd.Parts),
+				Receipt: cmd.Receipt,
 			}
 		case removeDevice:
 			hop.Commands[i] = licensing.RemoveDevice{Target: target, Device: cmd.Device}

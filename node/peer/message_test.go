@@ -33,6 +33,7 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 		*at = time.UnixMilli(1_700_000_000_000 + int64(*number)).UTC()
 		return
 	case *licensing.Order, *licensing.Settings, **licensing.Product, **licensing.Endpoint, *licensing.Size,
+		**licensing.ReceiptKeys,
 		*licensing.Trial:
 		return // the result of no command that hops
 	case *licensing.LicenseKey:
@@ -58,7 +59,7 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*number))
-	case reflect.Uint64:
+	case reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(*number))
 	default:
 		t.Fatalf("no value is known for a %v", v.Type())
@@ -137,6 +138,7 @@ func TestReply(t *testing.T) {
 	result.License.Stamp, result.License.LeasesUntil = time.Time{}, time.Time{}
 	result.License.SeenFrom, result.License.InactiveAfter = time.Time{}, licensing.Period{}
 	result.License.Match, result.License.Changes = licensing.DeviceMatch{}, licensing.Removals{}
+	result.License.Receipts, result.License.ReceiptsUntil = licensing.ReceiptTerms{}, 0
 	result.License.Notice, result.Device.Components = licensing.Notice{}, ""
 	other := result
 	other.License.MaxDevices = 0

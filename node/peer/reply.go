@@ -30,12 +30,15 @@ type answer struct {
 	LeaseEnd       millis
 	LeaseLeft      time.Duration
 	Bound, Removed bool
+	IssuedAt       millis // of the receipt
+	ExpiresAt      millis
+	Revision       uint64
 	Error          *licensing.Error
 }
 
-// license is a license without its id, which the hop has, without its number of devices, which the
-// answer has, and without what callers don't need: the counters of its events, its notices, the times of its leases,
-// and the terms that say which devices lose their device slots.
+// license is a license without its id, which the hop has, without its number of devices, which the answer has along
+// with the revision for receipts, and without what callers don't need: the counters of its events, its notices, the
+// times of its leases, the terms of its receipts, and the terms that say which devices lose their device slots.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
 	KeyPrefix                         string
@@ -136,6 +139,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		now := from.Result.License
 		now.CurrentDevices, now.Sequence, now.LimitReportedAt = 0, 0, time.Time{}
 		now.Stamp, now.LeasesUntil, now.SeenFrom = time.Time{}, time.Time{}, time.Time{}
+		now.Receipts, now.ReceiptsUntil, now.Revision = licensing.ReceiptTerms{}, 0, 0
 		now.InactiveAfter, now.Match, now.Changes = licensing.Period{}, licensing.DeviceMatch{}, licensing.Removals{}
 		now.Notice = licensing.Notice{}
 		if len(r.Licenses) == 0 || now != last {
@@ -147,7 +151,9 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 			License: len(r.Licenses), CurrentDevices: from.Result.License.CurrentDevices,
 			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt),
 			LastSeenAt: toMillis(device.LastSeenAt),
-			LeaseEnd:   toMillis(device.LeaseEnd), LeaseLeft: from.Result.LeaseLeft,
+			IssuedAt:   toMillis(from.Result.Receipt.IssuedAt), ExpiresAt: toMillis(from.Result.Receipt.ExpiresAt),
+			Revision: from.Result.License.Revision,
+			LeaseEnd: toMillis(device.LeaseEnd), LeaseLeft: from.Result.LeaseLeft,
 			Bound: from.Result.Bound, Removed: from.Result.Removed,
 		}
 	}
@@ -184,8 +190,9 @@ func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(), LeaseEnd: from.LeaseEnd.time(),
 			},
 			LeaseLeft: from.LeaseLeft, Bound: from.Bound, Removed: from.Removed,
+			Receipt: licensing.ReceiptTimes{IssuedAt: from.IssuedAt.time(), ExpiresAt: from.ExpiresAt.time()},
 		}
-		to.Result.License.CurrentDevices = from.CurrentDevices
+		to.Result.License.CurrentDevices, to.Result.License.Revision = from.CurrentDevices, from.Revision
 	}
 	return a, nil
 }

@@ -40,6 +40,7 @@
 //	keycache.go        the cache of API keys, and authentication
 //	keyuse.go          when API keys were last used
 //	webhooks.go        webhook endpoints
+//	receipts.go        the keys that sign receipts
 //	deliveries.go      reads deliveries to endpoints, and starts replays
 //	deliveryevents.go  the events that package delivery sends, with the fields of their records
 //	eventviews.go      pages of the feed and of histories

@@ -45,6 +45,13 @@ func (l *Licenses) Entitled(ctx context.Context, of licensing.License) (licensin
 	return l.readEntitled(ctx, of)
 }
 
+// RemembersEntitled reports whether Entitled, called a moment ago, has returned the entitlements of the license, and
+// not later ones.
+func (l *Licenses) RemembersEntitled(of *licensing.License) bool {
+	_, known := l.recallEntitled(of.Owner, of.OwnEntitlements)
+	return known
+}
+
 // readEntitled is apart from Entitled, whose argument stays on the stack.
 func (l *Licenses) readEntitled(ctx context.Context, of licensing.License) (licensing.Entitled, error) {
 	return admitted(ctx, l.core, of.Owner, func(node.Place) (licensing.Entitled, error) {

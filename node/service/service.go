@@ -69,6 +69,7 @@ type Service struct {
 	*Aliases
 	*Keys
 	*Webhooks
+	*Receipts
 	*Events
 	*Redactions
 	*Budgets
@@ -145,6 +146,7 @@ func New(cfg Config) *Service {
 		Aliases:    aliases,
 		Keys:       keys,
 		Webhooks:   &Webhooks{c},
+		Receipts:   newReceipts(c),
 		Events:     newEvents(c, keys.cache),
 		Redactions: &Redactions{c},
 		Budgets:    budgets,

@@ -22,6 +22,7 @@ type NewTrial struct {
 	BuyerEmail string
 	By         licensing.Actor // licensing.EndUser: the request came without an API key
 	Network    netip.Addr      // of an end user
+	Receipt    licensing.ReceiptAsk
 }
 
 // The refusals of trials that may be started once for an address.
@@ -80,12 +81,16 @@ func (t *Trials) StartTrial(
 	result, err = place.Do(ctx, licensing.TrialRef(owner, name), licensing.StartTrial{
 		Name: name, ProductID: product.ID, Owner: owner, Terms: terms, Key: key,
 		Device: in.Device, DeviceName: in.DeviceName, Named: in.Named, Mark: mark,
-		BuyerEmail: in.BuyerEmail, By: in.By,
+		BuyerEmail: in.BuyerEmail, By: in.By, Receipt: in.Receipt,
 	})
 	if err != nil || result.Created {
 		return result, err
 	}
-	return t.again(ctx, owner, result.Trial, mark, in.Device)
+	result, err = t.again(ctx, owner, result.Trial, mark, in.Device)
+	if err != nil || !in.Receipt.Wanted() && !result.License.Receipts.Always {
+		return result, err
+	}
+	return t.againWithReceipt(ctx, place, result, in)
 }
 
 // again returns the license of a trial that was started before, to the device that has started it.
@@ -111,6 +116,21 @@ func (t *Trials) again(
 		}
 	}
 	return result, nil
+}
+
+// againWithReceipt returns what again has returned, with a receipt if the device may use the license.
+func (t *Trials) againWithReceipt(
+	ctx context.Context, place node.Place, result licensing.Result, in NewTrial,
+) (licensing.Result, error) {
+	with, err := place.Do(ctx, licensing.LicenseRef(result.License.Key), licensing.ValidateLicense{
+		Target: licensing.Target{Key: result.License.Key, By: in.By}, Device: in.Device, SeenStep: t.cfg.SeenStep,
+		Receipt: in.Receipt,
+	})
+	if err != nil || with.Invalid != "" {
+		return result, err
+	}
+	with.Trial = result.Trial
+	return with, nil
 }
 
 // SweepTrials forgets the trials that ended, or were upgraded, long ago.

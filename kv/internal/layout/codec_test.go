@@ -272,6 +272,23 @@ func TestGoldenValues(t *testing.T) {
 		Writers: license.Writers}).Encode())
 	show("settings with days", (&Settings{Settings: licensing.Settings{ChosenDays: "\x1e\x01", DaysChosen: true},
 		Writers: license.Writers}).Encode())
+	signing := ReceiptKeys{ReceiptKeys: licensing.ReceiptKeys{Owner: kvtest.Owner,
+		Root: licensing.SealedRoot{MasterID: "2026", Sealed: [licensing.SealedRootSize]byte{1, 2, 3}},
+		Keys: []licensing.ReceiptKey{{Number: 2, CreatedAt: kvtest.Time}, {Number: 3, CreatedAt: kvtest.Time}}},
+		Writers: license.Writers}
+	show("receipt keys", signing.Encode())
+	receipted := *license
+	receipted.License.Receipts = licensing.ReceiptTerms{Always: true, ValiditySeconds: 3600}
+	receipted.License.ReceiptsUntil, receipted.License.Revision = 21_900, 300
+	show("license with receipts", receipted.Encode())
+	if again, err := DecodeLicense(kvtest.Key.ID(), receipted.Encode()); err != nil ||
+		again.License.Receipts != receipted.License.Receipts || again.License.Revision != 300 ||
+		again.License.ReceiptsUntil != 21_900 {
+		t.Errorf("a license with receipts is read as %+v, %v", again, err)
+	}
+	if again, err := DecodeReceiptKeys(kvtest.Owner, signing.Encode()); err != nil || !cmp.Equal(*again, signing) {
+		t.Errorf("receipt keys are read as %+v, %v", again, err)
+	}
 	show("mark of events", (&RetentionMark{At: kvtest.Time, Measured: true}).Encode())
 	show("ledger of events", goldenLedger().Encode())
 	golden(t, "values.golden", b.String())
@@ -289,6 +306,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"alias", AliasKey(licensing.AliasName(id))},
 		{"trial", TrialKey(licensing.TrialRef(kvtest.Owner, licensing.TrialName{1, 2}))},
 		{"settings", SettingsKey(kvtest.Owner)},
+		{"receipt keys", ReceiptKeysKey(kvtest.Owner)},
+		{"mark of receipt keys", ReceiptKeysMark},
 		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
 		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405},
 			OrderInEvents("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},

@@ -20,6 +20,7 @@
 //	map                   in which cell each slot is
 //	master/<master>       the fingerprint of a master key in use, 32 bytes
 //	n/<incarnation>       a node that is up, under a lease: its address for other nodes, and its public key
+//	receipts              empty: replaced by each change of receipt keys
 //	recount               the node that began the latest recount of all usage, and when; the recount counts at the
 //	                      revision of this key
 //	recount/ended         when the latest recount that has ended was begun, and its revision
@@ -61,6 +62,7 @@
 //	r/<account>/<mode>/               how many bytes of events an owner has, by epochs, and the last epoch whose
 //	                                  events the owner gave up
 //	t/<account>/<mode>/<version>      a version of a product's terms, by its hash, eight bytes; never deleted
+//	rk/<account>/<mode>/              an owner's receipt keys: the sealed root secret, and when each key was made
 //	tr/<account>/<mode>/<trial>       a trial: its license, and the device that has started it, as an HMAC
 //	s/<account>/<mode>/               how many bytes and keys an owner stores, without events
 //	v/<endpoint>/p                    the position of an endpoint in the feed, and counts of its deliveries
@@ -152,6 +154,7 @@
 //	claim.go         claims on Idempotency-Keys
 //	apikey.go        API keys
 //	webhooks.go      endpoints of webhooks
+//	receiptkeys.go   the keys that sign receipts
 //	listening.go     which owners listen to activations
 //	progress.go      the position of an endpoint in the feed, and its counts
 //	delivery.go      messages that wait or were given up, and replays

@@ -200,6 +200,8 @@ func RecordKey(ref licensing.Ref) string {
 		return AliasKey(ref.AliasName())
 	case licensing.KindSettings:
 		return SettingsKey(ref.Owner)
+	case licensing.KindReceiptKeys:
+		return ReceiptKeysKey(ref.Owner)
 	case licensing.KindTrial:
 		return TrialKey(ref)
 	case licensing.KindTerms:

@@ -56,6 +56,9 @@ const (
 	licenseGraceRecorded  protowire.Number = 47
 	licenseNoticeEnd      protowire.Number = 48
 	licenseNoticeDay      protowire.Number = 49
+	licenseReceipts       protowire.Number = 54
+	licenseReceiptsUntil  protowire.Number = 55
+	licenseRevision       protowire.Number = 56
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -140,6 +143,9 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendTimeAfter(b, licenseGraceRecorded, l.GraceRecorded, l.CreatedAt)
 	b = appendTimeAfter(b, licenseNoticeEnd, l.Notice.End, l.CreatedAt)
 	b = appendUint(b, licenseNoticeDay, uint64(l.Notice.Day))
+	b = appendReceipts(b, licenseReceipts, l.Receipts)
+	b = appendUint(b, licenseReceiptsUntil, uint64(l.ReceiptsUntil))
+	b = appendUint(b, licenseRevision, l.Revision)
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -217,6 +223,12 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			notice = f
 		case licenseNoticeDay:
 			l.Notice.Day = f.int()
+		case licenseReceipts:
+			l.Receipts = f.receipts()
+		case licenseReceiptsUntil:
+			l.ReceiptsUntil = licensing.ReceiptDay(f.varint)
+		case licenseRevision:
+			l.Revision = f.varint
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:

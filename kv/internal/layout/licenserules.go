@@ -15,6 +15,9 @@ func (s *License) EachBrokenRule(own int, broken func(rule, format string, args 
 			l.AllowedOver)
 		return
 	}
+	if (l.Revision == 0) != (l.ReceiptsUntil == 0) {
+		broken("receipts", "its revision is %d, and receipts may be valid until day %d", l.Revision, l.ReceiptsUntil)
+	}
 	devices := inline
 	switch {
 	case s.Spilled:

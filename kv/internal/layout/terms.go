@@ -63,6 +63,15 @@ func (f Field) match() licensing.DeviceMatch {
 	return licensing.DeviceMatch{AtLeast: int(f.varint & 15), ChangesPerMonth: int(f.varint >> 4)}
 }
 
+// appendReceipts writes both members in one number. The zero ReceiptTerms take no byte.
+func appendReceipts(b []byte, num protowire.Number, t licensing.ReceiptTerms) []byte {
+	return appendUint(b, num, uint64(t.ValiditySeconds)<<1|protowire.EncodeBool(t.Always))
+}
+
+func (f Field) receipts() licensing.ReceiptTerms {
+	return licensing.ReceiptTerms{ValiditySeconds: uint32(f.varint >> 1), Always: f.varint&1 != 0}
+}
+
 // termsMaxDevices is the number of the limit of devices in terms.
 const termsMaxDevices protowire.Number = 2
 
@@ -80,6 +89,7 @@ func termsTable(t *licensing.Terms) fieldTable {
 		{14, periodVar{&t.InactiveAfter}},
 		{15, matchVar{&t.Match}},
 		{16, periodVar{&t.Grace}},
+		{26, receiptsVar{&t.Receipts}},
 	}
 }
 
@@ -131,6 +141,13 @@ type matchVar struct{ at *licensing.DeviceMatch }
 
 func (v matchVar) write(b []byte, num protowire.Number) []byte { return appendMatch(b, num, *v.at) }
 func (v matchVar) read(f Field) error                          { *v.at = f.match(); return nil }
+
+type receiptsVar struct{ at *licensing.ReceiptTerms }
+
+func (v receiptsVar) write(b []byte, num protowire.Number) []byte {
+	return appendReceipts(b, num, *v.at)
+}
+func (v receiptsVar) read(f Field) error { *v.at = f.receipts(); return nil }
 
 // termsVar refuses terms without a limit of devices: a missing limit must not be read as no limit.
 type termsVar struct{ at *licensing.Terms }

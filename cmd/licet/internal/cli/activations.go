@@ -25,6 +25,14 @@ func leaseFlag(cmd *cobra.Command, seconds *int) {
 		"`length` of the lease to ask for, in seconds; only for floating licenses (default: the product's)")
 }
 
+func receiptFlags(cmd *cobra.Command, in *client.ReceiptRequest) {
+	fs := cmd.Flags()
+	fs.BoolVar(&in.Receipt, "receipt", false, "ask for a receipt, with which a program checks the license offline")
+	fs.IntVar(&in.ReceiptSeconds, "receipt-seconds", 0,
+		"`length` of the receipt's validity, in seconds (default: the product's)")
+	fs.StringVar(&in.Nonce, "nonce", "", "`text` that the receipt repeats")
+}
+
 func (s licenseGroup) licensesActivate() *cobra.Command {
 	var in client.Activation
 	var parts map[string]string
@@ -37,6 +45,7 @@ func (s licenseGroup) licensesActivate() *cobra.Command {
 			cmd.Flags().StringToStringVar(&parts, "component", nil,
 				"`NAME=TEXT` of a part of the device, such as disk=SERIAL; sent as a SHA-256 (repeat for each)")
 			leaseFlag(cmd, &in.LeaseSeconds)
+			receiptFlags(cmd, &in.ReceiptRequest)
 			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
 		},
 		run: func(c *session, args []string) error {
@@ -60,6 +69,7 @@ func (s licenseGroup) licensesValidate() *cobra.Command {
 		route:   "POST /v1/licenses/validate",
 		flags: func(cmd *cobra.Command) {
 			leaseFlag(cmd, &in.LeaseSeconds)
+			receiptFlags(cmd, &in.ReceiptRequest)
 			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
 		},
 		run: func(c *session, args []string) error {

@@ -1,5 +1,5 @@
 // Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks,
-// keys, account, import, redact and profile.
+// keys, receipts, account, import, redact and profile.
 //
 // A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
 // [Service] finds the service and the API key from flags, the environment or a profile. A session calls the service and
@@ -38,6 +38,7 @@
 //	webhooks.go         licet webhooks
 //	deliveries.go       licet webhooks deliveries, replay
 //	keys.go             licet keys; what licet store keys also prints
+//	receipts.go         licet receipts
 //	account.go          licet account
 //	imports.go          licet import
 //	importproducts.go   warnings about products that the service lacks
@@ -59,7 +60,7 @@ func Commands(setup Setup) []*cobra.Command {
 		orderGroup{setup}.orderCommands(), sandboxGroup{setup}.sandboxCommands(),
 		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), trialGroup{setup}.trialCommands(),
 		eventGroup{setup}.eventCommands(),
-		webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
+		webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(), receiptGroup{setup}.receiptCommands(),
 		accountGroup{setup}.accountCommands(), importGroup{setup}.importCommands(), setup.redactCommand(),
 		setup.profileCommands(),
 	}

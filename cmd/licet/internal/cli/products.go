@@ -113,6 +113,9 @@ terms to them.`,
 				"recognized under a new id (default: none is)")
 			fs.IntVar(&match.ChangesPerMonth, "changes-per-month", 0,
 				"maximum `number` of devices of a license that get a new id per month (default: 4)")
+			fs.BoolVar(&terms.Receipt, "receipt", false, "answer every activation, validation and trial with a receipt")
+			fs.StringVar(&terms.ReceiptValidity, "receipt-validity", "",
+				"`duration` for which a receipt is valid, PT1M to P90D (default: P7D)")
 			Complete(cmd, "validity-from", "issue", "activation")
 			Complete(cmd, "device-mode", "bound", "leased")
 		},

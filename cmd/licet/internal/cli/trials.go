@@ -31,6 +31,7 @@ until an order upgrades it. A product that may be tried once for an e-mail addre
 			fs.StringVar(&in.AccountID, "account-id", "", "`account` of the product; required without an API key")
 			fs.StringVar(&in.Mode, "mode", "", "`mode` of the product: test or live (default without an API key: live)")
 			Complete(cmd, "mode", "test", "live")
+			receiptFlags(cmd, &in.ReceiptRequest)
 		},
 		run: func(c *session, args []string) error {
 			in.ProductID, in.DeviceID = args[0], args[1]

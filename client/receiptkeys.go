@@ -1,0 +1,44 @@
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// ReceiptKeys are the keys that sign the receipts of an account in a mode.
+type ReceiptKeys struct {
+	AccountID string `json:"account_id"`
+	Mode      string `json:"mode"`
+	// Root is the public half of the root key, for your program. It never changes.
+	Root    string       `json:"root"`
+	JWKSURL string       `json:"jwks_url"` // of the set of receipt keys, which the root key signs
+	Keys    []ReceiptKey `json:"keys"`     // the set, oldest first
+}
+
+// ReceiptKey is a key that signs receipts.
+type ReceiptKey struct {
+	KeyID     string    `json:"kid"`
+	CreatedAt time.Time `json:"created_at"`
+	SignsFrom time.Time `json:"signs_from"`
+	EndsAt    time.Time `json:"ends_at"` // when the key leaves the set; zero: not known yet
+}
+
+// ReceiptKeys returns the keys that sign the receipts of the account and mode of the API key. The first call makes
+// them.
+func (c *Client) ReceiptKeys(ctx context.Context, options ...CallOption) (*ReceiptKeys, error) {
+	return c.receiptKeys(ctx, "PUT /v1/receipt_keys", options)
+}
+
+// RotateReceiptKeys adds a receipt key, which signs receipts ten minutes later. The root key and the receipts that were
+// signed before stay valid.
+func (c *Client) RotateReceiptKeys(ctx context.Context, options ...CallOption) (*ReceiptKeys, error) {
+	return c.receiptKeys(ctx, "PUT /v1/receipt_keys/next", options)
+}
+
+func (c *Client) receiptKeys(ctx context.Context, route string, options []CallOption) (*ReceiptKeys, error) {
+	k := new(ReceiptKeys)
+	if err := c.do(ctx, route, nil, nil, nil, k, options); err != nil {
+		return nil, err
+	}
+	return k, nil
+}

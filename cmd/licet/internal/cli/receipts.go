@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"licet/client"
+)
+
+// receiptGroup builds the commands of licet receipts.
+type receiptGroup struct{ Setup }
+
+func (s receiptGroup) receiptCommands() *cobra.Command {
+	return group("receipts", "Show and rotate the keys that sign receipts",
+		`  licet receipts root
+  licet receipts rotate`,
+		s.receiptsRoot(), s.receiptsRotate())
+}
+
+func (s receiptGroup) receiptsRoot() *cobra.Command {
+	return s.command(spec{
+		use: "root", short: "Print the root key, which your program verifies receipts with",
+		long: `Print the public half of the root key of the account and mode. Put it into your program: the program
+verifies receipts with it. It is no secret and never changes. With --output json, the command also
+shows the keys that the root key signs.`,
+		example: `  licet receipts root
+  licet receipts root --output json`,
+		route: "PUT /v1/receipt_keys", scope: "account",
+		run: func(c *session, _ []string) error {
+			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.ReceiptKeys(c.ctx, as...))
+			})
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.print(data)
+			}
+			var keys client.ReceiptKeys
+			if err := json.Unmarshal(data, &keys); err != nil {
+				return err
+			}
+			return c.write([]byte(keys.Root + "\n"))
+		},
+	})
+}
+
+func (s receiptGroup) receiptsRotate() *cobra.Command {
+	return s.command(spec{
+		use: "rotate", short: "Add a key that signs receipts",
+		long: `Add a key that signs receipts from ten minutes later on. The key before stays in the set of keys until
+the last receipt that it may have signed has ended. The root key does not change.`,
+		example: `  licet receipts rotate`,
+		route:   "PUT /v1/receipt_keys/next", scope: "account",
+		run: func(c *session, _ []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.RotateReceiptKeys(c.ctx, as...))
+			})
+		},
+	})
+}

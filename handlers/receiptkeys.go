@@ -1,0 +1,169 @@
+package handlers
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"licet/licensing"
+	"licet/node/service"
+	"licet/receipt"
+)
+
+// receiptKeyRoutes are the functions of the routes of receipt keys.
+type receiptKeyRoutes struct{ *Server }
+
+// receiptKeys are the keys that sign the receipts of an account.
+type receiptKeys struct {
+	AccountID string         `json:"account_id"`
+	Mode      licensing.Mode `json:"mode"`
+	Root      string         `json:"root"`
+	JWKSURL   string         `json:"jwks_url"`
+	Keys      []receiptKey   `json:"keys"`
+}
+
+type receiptKey struct {
+	KeyID     string    `json:"kid"`
+	CreatedAt timestamp `json:"created_at"`
+	SignsFrom timestamp `json:"signs_from"`
+	EndsAt    timestamp `json:"ends_at"`
+}
+
+// makeReceiptKeys shows the receipt keys of the caller's account, and makes them if there are none.
+func (s receiptKeyRoutes) makeReceiptKeys(ctx context.Context, c *call, _ noInput) (receiptKeys, error) {
+	signer, err := s.cfg.Node.Signer(ctx, c.owner())
+	if err != nil {
+		return receiptKeys{}, err
+	}
+	return s.answer(signer), nil
+}
+
+// rotateReceiptKeys adds a receipt key.
+func (s receiptKeyRoutes) rotateReceiptKeys(ctx context.Context, c *call, _ noInput) (receiptKeys, error) {
+	signer, err := s.cfg.Node.RotateReceiptKeys(ctx, c.owner(), c.actor())
+	if err != nil {
+		return receiptKeys{}, err
+	}
+	return s.answer(signer), nil
+}
+
+func (s receiptKeyRoutes) answer(signer *service.ReceiptSigner) receiptKeys {
+	owner := signer.Keys.Owner
+	answer := receiptKeys{
+		AccountID: owner.AccountID, Mode: owner.Mode,
+		Root:    receipt.FormatRoot(publicHalf(signer.Root)),
+		JWKSURL: s.cfg.PublicURL + "/v1/accounts/" + owner.AccountID + "/" + string(owner.Mode) + "/jwks.json",
+	}
+	for _, k := range signer.Keys.Listed(s.cfg.Node.Now()) {
+		answer.Keys = append(answer.Keys, receiptKey{
+			KeyID:     receipt.KeyID(publicHalf(signer.PrivateKey(k.ReceiptKey))),
+			CreatedAt: timestamp(k.CreatedAt), SignsFrom: timestamp(k.SignsFrom), EndsAt: timestamp(k.EndsAt),
+		})
+	}
+	return answer
+}
+
+func publicHalf(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
+
+// jwksPath names an account and a mode.
+type jwksPath struct {
+	AccountID text `path:"account_id"`
+	Mode      text `path:"mode"`
+}
+
+const (
+	// jwksCaching is shorter than the time before a new receipt key signs.
+	jwksCaching = "public, max-age=300"
+	// setStep is how often the set of receipt keys is signed anew: in between, every node answers the same.
+	setStep = time.Hour
+	// setValidity is longer than a receipt is valid, so that a program without network needs the set only once.
+	setValidity = licensing.MaxReceiptValidity + 2*24*time.Hour
+)
+
+// keySet answers the set of receipt keys of an account, signed with its root key.
+func (s receiptKeyRoutes) keySet(ctx context.Context, c *call, in jwksPath) (document, error) {
+	owner := licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
+	signer, err := s.signerOf(ctx, c, owner)
+	if err != nil {
+		return document{}, err
+	}
+	set, err := s.signedSet(signer)
+	if err != nil {
+		return document{}, err
+	}
+	body, err := encode(set)
+	if err != nil {
+		return document{}, err
+	}
+	return cacheable(c, jwksCaching, body), nil
+}
+
+// jwks is a JSON Web Key Set (RFC 7517) with the same set as a signed document.
+type jwks struct {
+	Keys   []receipt.JSONWebKey `json:"keys"`
+	Signed string               `json:"signed"`
+}
+
+func (s *Server) signedSet(signer *service.ReceiptSigner) (jwks, error) {
+	keys, now := signer.Keys, s.cfg.Node.Now()
+	issued := now.Truncate(setStep)
+	if last := keys.Keys[len(keys.Keys)-1].CreatedAt; issued.Before(last) {
+		issued = last
+	}
+	set := receipt.KeySet{
+		Issuer: s.cfg.PublicURL, AccountID: keys.Owner.AccountID, Mode: string(keys.Owner.Mode),
+		IssuedAt: issued.Unix(), ExpiresAt: issued.Add(setValidity).Unix(),
+	}
+	for _, k := range keys.Listed(now) {
+		set.Keys = append(set.Keys, receipt.NewJSONWebKey(publicHalf(signer.PrivateKey(k.ReceiptKey))))
+	}
+	signed, err := set.Sign(signer.Root)
+	return jwks{Keys: set.Keys, Signed: signed}, err
+}
+
+// signerOf returns the receipt keys of an account that a path names. Clients without credentials may look up accounts
+// that have none only as often as their address allows.
+func (s *Server) signerOf(ctx context.Context, c *call, owner licensing.Owner) (*service.ReceiptSigner, error) {
+	if !licensing.ValidAccountID(owner.AccountID) || owner.Mode != licensing.Live && owner.Mode != licensing.Test {
+		return nil, errNoReceiptKeys
+	}
+	signer, known := s.cfg.Node.RecallSigner(owner)
+	if signer != nil {
+		return signer, nil
+	}
+	if !known {
+		if err := s.rates.mayGuess(c); err != nil {
+			return nil, err
+		}
+	}
+	signer, err := s.cfg.Node.FindSigner(ctx, owner, s.rates.network(c))
+	if errors.Is(err, licensing.ErrNoReceiptKeys) {
+		return nil, s.rates.guessed(c, errNoReceiptKeys)
+	}
+	return signer, err
+}
+
+var errNoReceiptKeys = &licensing.Error{
+	Reason: reasonNotFound, Message: "there is no such account, or it has no receipt keys",
+}
+
+// cacheable answers a document of JSON that caches may keep, or 304 if the client has it.
+func cacheable(c *call, caching string, body []byte) document {
+	sum := sha256.Sum256(body)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	answer := document{status: fasthttp.StatusOK, body: body, headers: []header{
+		{fasthttp.HeaderCacheControl, caching}, {fasthttp.HeaderETag, tag},
+	}}
+	for known := range strings.SplitSeq(string(c.fast.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), ",") {
+		if known = strings.TrimSpace(known); strings.TrimPrefix(known, "W/") == tag || known == "*" {
+			answer.status, answer.body = fasthttp.StatusNotModified, nil
+		}
+	}
+	return answer
+}

@@ -1,0 +1,116 @@
+package handlers
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"licet/licensing"
+	"licet/receipt"
+)
+
+// receiptRequest asks for a receipt.
+type receiptRequest struct {
+	Receipt        flag    `json:"receipt"`
+	ReceiptSeconds integer `json:"receipt_seconds"`
+	Nonce          text    `json:"nonce"`
+}
+
+const (
+	leastReceipt = int64(licensing.MinReceiptValidity / time.Second)
+	mostReceipt  = int64(licensing.MaxReceiptValidity / time.Second)
+)
+
+func (in *receiptRequest) check(c *checks) {
+	c.integer("receipt_seconds", in.ReceiptSeconds, false, leastReceipt, mostReceipt)
+	c.pin("nonce", in.Nonce)
+}
+
+func (in *receiptRequest) ask() licensing.ReceiptAsk {
+	return licensing.AskReceipt(in.Receipt.value, in.Nonce.given, time.Duration(in.ReceiptSeconds.value)*time.Second)
+}
+
+// sign returns the receipt that a result leads to; empty if to none. The change that result reports has landed, so no
+// error says that nothing was changed.
+func (s *Server) sign(
+	ctx context.Context, result *licensing.Result, entitled licensing.Entitled, nonce string,
+) (string, error) {
+	if result.Receipt == (licensing.ReceiptTimes{}) {
+		return "", nil
+	}
+	l := &result.License
+	if !s.cfg.Node.RemembersEntitled(l) {
+		return "", fmt.Errorf("%w: the entitlements of the license have changed since", licensing.ErrOutcomeUnknown)
+	}
+	signer, err := s.cfg.Node.Signer(ctx, l.Owner)
+	if err != nil {
+		return "", fmt.Errorf("%w: read the receipt keys: %v", licensing.ErrOutcomeUnknown, err)
+	}
+	issued := result.Receipt.IssuedAt
+	r := receipt.Receipt{
+		Issuer:    s.cfg.PublicURL,
+		LicenseID: l.Key.ID().String(), ProductID: l.ProductID,
+		IssuedAt: issued.Unix(), NotBefore: issued.Unix(), ExpiresAt: result.Receipt.ExpiresAt.Unix(),
+		AccountID: l.Owner.AccountID, Mode: string(l.Owner.Mode), DeviceID: result.Device.ID,
+		Status: string(l.Status(issued)), MaxDevices: l.MaxDevices, Trial: l.IsTrial(),
+		LicenseEndsAt: timeText(l.ExpiresAt), LeaseEndsAt: timeText(result.Device.LeaseEnd),
+		GraceEndsAt: timeText(l.GraceEndsAt()),
+		Revision:    int64(l.Revision), Nonce: nonce,
+	}
+	if err := json.Unmarshal(metadata(entitled.At(l.CreatedAt, issued)), &r.Entitlements); err != nil {
+		return "", err
+	}
+	if r.ID, err = receiptID(&r); err != nil {
+		return "", err
+	}
+	return r.Sign(signer.Signing(issued))
+}
+
+func timeText(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC().Format(timeFormat))
+}
+
+// receiptID returns the id of a receipt. Equal receipts have one id, unless the request has a nonce.
+func receiptID(r *receipt.Receipt) (string, error) {
+	content, err := json.Marshal(r)
+	if err != nil {
+		return "", err
+	}
+	if r.Nonce != "" {
+		content = append(content, rand.Text()...)
+	}
+	sum := sha256.Sum256(content)
+	return "rcp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])), nil
+}
+
+// receiptValidity parses how long receipts of a product are valid, in seconds.
+func (c *checks) receiptValidity(field string, in text) uint32 {
+	p := c.period(field, in)
+	if p.IsZero() {
+		return 0
+	}
+	const most = int(licensing.MaxReceiptValidity / (24 * time.Hour))
+	length := time.Duration(min(p.Days, most+1))*24*time.Hour + p.Clock
+	if p.Years != 0 || p.Months != 0 || length%time.Second != 0 ||
+		length < licensing.MinReceiptValidity || length > licensing.MaxReceiptValidity {
+		c.add(field, "must be PT1M to P90D, in days, hours, minutes and whole seconds")
+	}
+	if length == licensing.DefaultReceiptValidity {
+		return 0
+	}
+	return uint32(length / time.Second)
+}
+
+// receiptValidity shows how long receipts of a product are valid.
+func receiptValidity(t licensing.ReceiptTerms) string {
+	length := t.Validity()
+	return licensing.Period{Days: int(length / (24 * time.Hour)), Clock: length % (24 * time.Hour)}.String()
+}

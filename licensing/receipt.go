@@ -1,0 +1,141 @@
+package licensing
+
+import (
+	"cmp"
+	"time"
+)
+
+// ReceiptTerms say when activations of a license carry receipts, and for how long these are valid. With the zero
+// ReceiptTerms, requests must ask for receipts.
+type ReceiptTerms struct {
+	ValiditySeconds uint32 // 0: DefaultReceiptValidity
+	Always          bool   // every activation and trial carries a receipt
+}
+
+// Validity returns how long a receipt is valid unless the request asks for less.
+func (t ReceiptTerms) Validity() time.Duration {
+	return cmp.Or(time.Duration(t.ValiditySeconds)*time.Second, DefaultReceiptValidity)
+}
+
+// ReceiptAsk is a request's wish for a receipt; 0: none. It is one number, so that an activation without a receipt
+// takes no more memory.
+type ReceiptAsk uint32
+
+const (
+	askWanted ReceiptAsk = 1 << iota
+	askFresh
+	askRecorded // only a receipt that the license's record allows for already
+	askSeconds  // and above
+)
+
+// AskReceipt returns the wish for a receipt that is valid for at most a time, 0: for as long as the license's terms
+// say. A fresh receipt has the time of the request; all others of a minute are the same. Not wanted: only if the
+// license's terms always lead to a receipt.
+func AskReceipt(wanted, fresh bool, longest time.Duration) ReceiptAsk {
+	ask := askSeconds * ReceiptAsk(min(longest, MaxReceiptValidity)/time.Second)
+	if wanted {
+		ask |= askWanted
+	}
+	if fresh {
+		ask |= askFresh
+	}
+	return ask
+}
+
+// Wanted reports whether the request asks for a receipt.
+func (a ReceiptAsk) Wanted() bool { return a&askWanted != 0 }
+
+// ReceiptTimes are the times of a receipt to sign, in whole seconds. The zero ReceiptTimes are no receipt.
+type ReceiptTimes struct{ IssuedAt, ExpiresAt time.Time }
+
+// ReceiptDay counts days since the beginning of 1970 in UTC.
+type ReceiptDay uint32
+
+// Begins returns when the day begins.
+func (d ReceiptDay) Begins() time.Time { return time.Unix(int64(d)*int64(day/time.Second), 0).UTC() }
+
+// receiptStep is how long receipts that are not fresh have the same time, or a tenth of their validity.
+const receiptStep = time.Minute
+
+// receipt returns the times of a receipt for a device that may use the license now, and records until which day a
+// receipt may be valid. A day is the step, so that receipts cause at most one change of the license a day.
+func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
+	l := r.License
+	if !ask.Wanted() && !l.Receipts.Always {
+		return
+	}
+	length := l.Receipts.Validity()
+	last, ends := now.Add(length), l.ExpiresAt
+	if grace := l.GraceEndsAt(); !grace.IsZero() {
+		ends = grace
+	}
+	for _, end := range []time.Time{ends, result.Device.LeaseEnd} {
+		if !end.IsZero() && end.Before(last) {
+			last = end
+		}
+	}
+	if until := dayAfter(last); until > l.ReceiptsUntil {
+		if ask&askRecorded != 0 {
+			return
+		}
+		l.ReceiptsUntil, l.Revision, r.Changed = until, max(l.Revision, 1), true
+	}
+	if asked := time.Duration(ask/askSeconds) * time.Second; asked != 0 {
+		length = min(length, asked)
+	}
+	t := &result.Receipt
+	t.IssuedAt = now.Truncate(time.Second)
+	if ask&askFresh == 0 {
+		t.IssuedAt = now.Truncate(max(min(receiptStep, length/10).Truncate(time.Second), time.Second))
+	}
+	if t.ExpiresAt = t.IssuedAt.Add(length); t.ExpiresAt.After(last) {
+		t.ExpiresAt = last.Truncate(time.Second)
+	}
+	result.License.Revision, result.License.ReceiptsUntil = l.Revision, l.ReceiptsUntil
+}
+
+// dayAfter returns the first day that does not begin before a time.
+func dayAfter(t time.Time) ReceiptDay {
+	return ReceiptDay((t.UnixMilli() + day.Milliseconds() - 1) / day.Milliseconds())
+}
+
+// raise notes a change that receipts of the license show.
+func (l *License) raise() {
+	if l.Revision != 0 {
+		l.Revision++
+	}
+}
+
+// shown is what receipts of a license show, apart from the device. Removals and leases of devices raise the revision by
+// themselves, and a new key voids the receipts before.
+type shown struct {
+	max                                   int
+	terms, own                            TermsVersion
+	expires, suspended, revoked, recorded time.Time
+	grace                                 Period
+	graceRecorded                         time.Time
+	active, trial                         bool
+	keys                                  Reissues
+}
+
+func (l *License) shown() shown {
+	return shown{
+		max: l.MaxDevices, active: l.CurrentDevices > 0, terms: l.Terms, own: l.OwnEntitlements,
+		expires: l.ExpiresAt, suspended: l.SuspendedAt, revoked: l.RevokedAt, recorded: l.EndRecorded,
+		grace: l.Grace, graceRecorded: l.GraceRecorded, trial: l.IsTrial(), keys: l.Reissues,
+	}
+}
+
+// applyShown runs a command on a license for which there are receipts, and raises the revision if the command has
+// changed what receipts show.
+func applyShown(r *Record, c Command, now time.Time) (Result, error) {
+	before, revision := r.License.shown(), r.License.Revision
+	result, err := c.apply(r, now)
+	if l := r.License; l.Revision == revision && l.shown() != before {
+		l.raise()
+	}
+	if err == nil {
+		result.License.Revision = r.License.Revision
+	}
+	return result, err
+}

@@ -1,0 +1,248 @@
+package licensing
+
+import (
+	"crypto/cipher"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Limits of receipts and of the keys that sign them.
+const (
+	MinReceiptValidity     = time.Minute
+	DefaultReceiptValidity = 7 * 24 * time.Hour
+	MaxReceiptValidity     = 90 * 24 * time.Hour
+
+	// MaxReceiptKeys is how many receipt keys an owner may have at once.
+	MaxReceiptKeys = 16
+	// receiptKeyRest is how long a receipt key is in the set of keys before it signs: caches may keep the earlier set.
+	receiptKeyRest = 10 * time.Minute
+	// receiptKeyGuard is how much longer a node may sign with the receipt key before: it may not know the next one yet,
+	// or its clock may be behind.
+	receiptKeyGuard = time.Hour
+)
+
+// ReceiptKeys are the keys that sign the receipts of an owner: all of them are derived from one root secret. They never
+// change in place.
+type ReceiptKeys struct {
+	Owner Owner
+	Root  SealedRoot
+	Keys  []ReceiptKey // in the order in which they were made; the first of all has number 1
+}
+
+// SealedRoot is the root secret of an owner, sealed under a master key.
+type SealedRoot struct {
+	MasterID string
+	Sealed   [SealedRootSize]byte
+}
+
+// ReceiptKey is a key that signs receipts.
+type ReceiptKey struct {
+	Number    uint64
+	CreatedAt time.Time
+}
+
+// ReceiptKeysRef names the receipt keys of an owner.
+func ReceiptKeysRef(owner Owner) Ref { return Ref{Kind: KindReceiptKeys, Owner: owner} }
+
+// signsFrom returns when a key begins to sign.
+func (k *ReceiptKeys) signsFrom(i int) time.Time {
+	if k.Keys[i].Number == 1 { // there was no set without it
+		return k.Keys[i].CreatedAt
+	}
+	return k.Keys[i].CreatedAt.Add(receiptKeyRest)
+}
+
+// Signing returns the key that signs now.
+func (k *ReceiptKeys) Signing(now time.Time) ReceiptKey {
+	for i := len(k.Keys) - 1; i > 0; i-- {
+		if !now.Before(k.signsFrom(i)) {
+			return k.Keys[i]
+		}
+	}
+	return k.Keys[0]
+}
+
+// ListedReceiptKey is a key in the set of receipt keys.
+type ListedReceiptKey struct {
+	ReceiptKey
+	SignsFrom time.Time
+	EndsAt    time.Time // then it leaves the set; zero: not known yet
+}
+
+// Listed returns the set of receipt keys: those that sign now or later, and those that have signed a receipt that may
+// not have ended.
+func (k *ReceiptKeys) Listed(now time.Time) (listed []ListedReceiptKey) {
+	for i, key := range k.Keys {
+		l := ListedReceiptKey{ReceiptKey: key, SignsFrom: k.signsFrom(i)}
+		if i+1 < len(k.Keys) {
+			l.EndsAt = k.signsFrom(i + 1).Add(receiptKeyGuard + MaxReceiptValidity)
+		}
+		if l.EndsAt.IsZero() || now.Before(l.EndsAt) {
+			listed = append(listed, l)
+		}
+	}
+	return listed
+}
+
+// MakeReceiptKeys makes the receipt keys of an owner, and is a no-op if there are some.
+type MakeReceiptKeys struct {
+	Owner Owner
+	Root  SealedRoot // a new one
+}
+
+// DeviceID is empty: no device is touched.
+func (MakeReceiptKeys) DeviceID() string { return "" }
+
+func (MakeReceiptKeys) growth(r *Record, _ time.Time) Growth {
+	if r.ReceiptKeys != nil {
+		return NoGrowth
+	}
+	return BoundedGrowth
+}
+
+func (c MakeReceiptKeys) apply(r *Record, now time.Time) (Result, error) {
+	if r.ReceiptKeys == nil {
+		r.ReceiptKeys = &ReceiptKeys{Owner: c.Owner, Root: c.Root, Keys: []ReceiptKey{{Number: 1, CreatedAt: now}}}
+		r.Changed = true
+	}
+	return Result{ReceiptKeys: r.ReceiptKeys}, nil
+}
+
+// RotateReceiptKeys adds a receipt key, which signs receipts ten minutes later. The keys before stay in the set until
+// their last receipt has ended. As long as the newest key does not sign, the command adds none.
+type RotateReceiptKeys struct{}
+
+// DeviceID is empty: no device is touched.
+func (RotateReceiptKeys) DeviceID() string { return "" }
+
+func (RotateReceiptKeys) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (RotateReceiptKeys) apply(r *Record, now time.Time) (Result, error) {
+	have := r.ReceiptKeys
+	if have == nil {
+		return Result{}, ErrNoReceiptKeys
+	}
+	last := len(have.Keys) - 1
+	if last > 0 && now.Before(have.signsFrom(last)) {
+		return Result{ReceiptKeys: have}, nil
+	}
+	next := *have
+	next.Keys = slices.Clone(have.Keys[len(have.Keys)-len(have.Listed(now)):])
+	if len(next.Keys) >= MaxReceiptKeys {
+		return Result{}, tooManyReceiptKeys()
+	}
+	next.Keys = append(next.Keys, ReceiptKey{Number: have.Keys[last].Number + 1, CreatedAt: now})
+	r.ReceiptKeys, r.Changed = &next, true
+	return Result{ReceiptKeys: &next}, nil
+}
+
+// SealReceiptKeys replaces the seal of the root secret, which stays the same, unless another node has replaced it.
+type SealReceiptKeys struct{ From, To SealedRoot }
+
+// DeviceID is empty: no device is touched.
+func (SealReceiptKeys) DeviceID() string { return "" }
+
+func (SealReceiptKeys) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (c SealReceiptKeys) apply(r *Record, _ time.Time) (Result, error) {
+	if r.ReceiptKeys == nil {
+		return Result{}, ErrNoReceiptKeys
+	}
+	if r.ReceiptKeys.Root == c.From && c.From != c.To {
+		next := *r.ReceiptKeys
+		next.Root = c.To
+		r.ReceiptKeys, r.Changed = &next, true
+	}
+	return Result{ReceiptKeys: r.ReceiptKeys}, nil
+}
+
+// ErrNoReceiptKeys means that an owner has no receipt keys. No response has it.
+var ErrNoReceiptKeys = errors.New("the owner has no receipt keys")
+
+func tooManyReceiptKeys() error {
+	return &Error{
+		Reason:  ReasonAPIKeyLimit,
+		Message: "too many receipt keys: a receipt key goes once the last receipt that it has signed has ended",
+		Details: map[string]int{"max_receipt_keys": MaxReceiptKeys},
+	}
+}
+
+const (
+	// RootSecretSize is the length of a root secret in bytes.
+	RootSecretSize = 32
+	// RootNonceSize is how many random bytes sealing a root secret takes.
+	RootNonceSize = 12
+	// SealedRootSize is the length of a sealed root secret: the nonce, the secret, and the tag of AES-GCM.
+	SealedRootSize = RootNonceSize + RootSecretSize + 16
+)
+
+// RootSecret is the secret that the root key and the receipt keys of an owner are derived from. It prints as its name.
+type RootSecret struct{ secret [RootSecretSize]byte }
+
+// NewRootSecret returns the root secret with these bytes, which must be random.
+func NewRootSecret(secret [RootSecretSize]byte) RootSecret { return RootSecret{secret} }
+
+// String returns a name instead of the secret.
+func (RootSecret) String() string { return "root secret" }
+
+// GoString is String for %#v.
+func (s RootSecret) GoString() string { return s.String() }
+
+// RootKey returns the key that signs the set of receipt keys. The derivation must never change, since programs have the
+// public half of the key.
+func (s RootSecret) RootKey() ed25519.PrivateKey { return s.derive("licet receipt root") }
+
+// ReceiptKey returns a receipt key. The derivation must never change.
+func (s RootSecret) ReceiptKey(k ReceiptKey) ed25519.PrivateKey {
+	return s.derive("licet receipt key\x00" + strconv.FormatUint(k.Number, 10))
+}
+
+func (s RootSecret) derive(label string) ed25519.PrivateKey {
+	seed, err := hkdf.Key(sha256.New, s.secret[:], nil, label, ed25519.SeedSize)
+	if err != nil {
+		panic(err) // SHA-256 can fill a seed
+	}
+	return ed25519.NewKeyFromSeed(seed)
+}
+
+// SealRoot seals an owner's root secret under the ring's current master key, by AES-256-GCM. The nonce must be random.
+func (r MasterRing) SealRoot(owner Owner, secret RootSecret, nonce [RootNonceSize]byte) (SealedRoot, error) {
+	master := r.Current()
+	seal, err := master.rootSeal()
+	if err != nil {
+		return SealedRoot{}, err
+	}
+	sealed := seal.Seal(nonce[:], nonce[:], secret.secret[:], rootOwner(owner))
+	return SealedRoot{MasterID: master.ID, Sealed: [SealedRootSize]byte(sealed)}, nil
+}
+
+// OpenRoot opens an owner's sealed root secret. It fails if the ring lacks the master key, or if the secret was sealed
+// for another owner.
+func (r MasterRing) OpenRoot(owner Owner, sealed SealedRoot) (RootSecret, error) {
+	master, found := r.Lookup(sealed.MasterID)
+	if !found {
+		return RootSecret{}, fmt.Errorf("the root key for receipts of %s (%s) is sealed under the master key %q, "+
+			"which the master key ring lacks", owner.AccountID, owner.Mode, sealed.MasterID)
+	}
+	seal, err := master.rootSeal()
+	if err != nil {
+		return RootSecret{}, err
+	}
+	secret, err := seal.Open(nil, sealed.Sealed[:RootNonceSize], sealed.Sealed[RootNonceSize:], rootOwner(owner))
+	if err != nil {
+		return RootSecret{}, fmt.Errorf("the master key %q does not open the root key for receipts of %s (%s)",
+			master.ID, owner.AccountID, owner.Mode)
+	}
+	return RootSecret{[RootSecretSize]byte(secret)}, nil
+}
+
+func rootOwner(owner Owner) []byte { return []byte(owner.AccountID + "\x00" + string(owner.Mode)) }
+
+// rootSeal derives the key that seals root secrets. As with API secrets, the derivation must never change.
+func (k MasterKey) rootSeal() (cipher.AEAD, error) { return k.seal("licet receipt root seal") }

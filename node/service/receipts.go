@@ -1,0 +1,213 @@
+package service
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"licet/licensing"
+	"licet/node"
+	"licet/node/store"
+)
+
+const (
+	// rememberedSigners bounds the owners whose receipt keys a node remembers. Each takes at most about 2 KiB.
+	rememberedSigners = 4096
+	// signerLife is how long a node trusts receipt keys that it has read. A new receipt key signs ten times as long
+	// after its rotation, so that every node has read it by then.
+	signerLife = time.Minute
+)
+
+// Receipts offers the keys that sign receipts.
+type Receipts struct {
+	*core
+	signers cache[licensing.Owner, remembered[*ReceiptSigner]]
+}
+
+func newReceipts(c *core) *Receipts {
+	return &Receipts{core: c, signers: otter.Must(&otter.Options[licensing.Owner, remembered[*ReceiptSigner]]{
+		MaximumSize: rememberedSigners,
+	})}
+}
+
+// ReceiptSigner holds the keys that sign the receipts of an owner. It never changes.
+type ReceiptSigner struct {
+	Keys    *licensing.ReceiptKeys
+	Root    ed25519.PrivateKey
+	private map[uint64]ed25519.PrivateKey // of Keys, by number
+}
+
+// PrivateKey returns one of the keys.
+func (s *ReceiptSigner) PrivateKey(k licensing.ReceiptKey) ed25519.PrivateKey {
+	return s.private[k.Number]
+}
+
+// Signing returns the key that signs now.
+func (s *ReceiptSigner) Signing(now time.Time) ed25519.PrivateKey {
+	return s.PrivateKey(s.Keys.Signing(now))
+}
+
+// RecallSigner returns the receipt keys of an owner, if the node has read them within the last minute. known reports
+// whether the owner has receipt keys, as far as the node remembers.
+func (r *Receipts) RecallSigner(owner licensing.Owner) (signer *ReceiptSigner, known bool) {
+	have, known := r.signers.GetIfPresent(owner)
+	if known && r.engine.Now().Before(have.until) {
+		return have.value, true
+	}
+	return nil, known
+}
+
+// FindSigner reads the receipt keys of an owner for a caller who may be anybody, and makes none. It fails with
+// ErrNoReceiptKeys.
+func (r *Receipts) FindSigner(
+	ctx context.Context, owner licensing.Owner, network netip.Addr,
+) (signer *ReceiptSigner, err error) {
+	place, err := r.engine.EnterFrom(ctx, network)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { place.Leave(err) }()
+	keys, err := r.readKeys(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return r.open(keys)
+}
+
+// Signer returns the receipt keys of an owner. The first call of an owner makes them.
+func (r *Receipts) Signer(ctx context.Context, owner licensing.Owner) (*ReceiptSigner, error) {
+	if signer, _ := r.RecallSigner(owner); signer != nil {
+		return signer, nil
+	}
+	if err := r.engine.StartWork(); err != nil {
+		return nil, err
+	}
+	defer r.engine.EndWork()
+	return admitted(ctx, r.core, owner, func(place node.Place) (*ReceiptSigner, error) {
+		keys, err := r.readKeys(ctx, owner)
+		if errors.Is(err, licensing.ErrNoReceiptKeys) {
+			keys, err = r.makeKeys(ctx, place, owner)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return r.open(keys)
+	})
+}
+
+// RotateReceiptKeys adds a receipt key, and returns the receipt keys of the owner.
+func (r *Receipts) RotateReceiptKeys(
+	ctx context.Context, owner licensing.Owner, by licensing.Actor,
+) (*ReceiptSigner, error) {
+	if _, err := r.Signer(ctx, owner); err != nil {
+		return nil, err
+	}
+	result, err := r.engine.Do(ctx, licensing.ReceiptKeysRef(owner), licensing.RotateReceiptKeys{})
+	if err != nil {
+		return nil, err
+	}
+	r.cfg.Log.Info().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).Str("by", string(by)).
+		Msg("the receipt keys were rotated")
+	return r.open(result.ReceiptKeys)
+}
+
+// SealRoot seals the root secret of an owner under the current master key, if another one seals it.
+func (r *Receipts) SealRoot(ctx context.Context, owner licensing.Owner) error {
+	if err := r.engine.StartWork(); err != nil {
+		return err
+	}
+	defer r.engine.EndWork()
+	_, err := admitted(ctx, r.core, owner, func(place node.Place) (licensing.Result, error) {
+		keys, err := r.readKeys(ctx, owner)
+		if err != nil || keys.Root.MasterID == r.cfg.Ring.Current().ID {
+			return licensing.Result{}, err
+		}
+		if err := r.keymaker().useCurrent(ctx); err != nil {
+			return licensing.Result{}, err
+		}
+		secret, err := r.cfg.Ring.OpenRoot(owner, keys.Root)
+		if err != nil {
+			return licensing.Result{}, err
+		}
+		root, err := r.seal(owner, secret)
+		if err != nil {
+			return licensing.Result{}, err
+		}
+		return place.Do(ctx, licensing.ReceiptKeysRef(owner), licensing.SealReceiptKeys{From: keys.Root, To: root})
+	})
+	return err
+}
+
+// SealRoots seals the root secrets of owners under the current master key. It logs an owner whose root secret it can't
+// seal: the next start of a node tries again.
+func (r *Receipts) SealRoots(ctx context.Context, ownersOf func(context.Context) ([]licensing.Owner, error)) {
+	owners, err := ownersOf(ctx)
+	for _, owner := range owners {
+		if err = r.SealRoot(ctx, owner); err != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Log.Warn().Err(err).Msg("the root keys for receipts stay sealed under a master key that is not the " +
+			"first of the ring; the next start of a node tries again")
+	}
+}
+
+// readKeys reads the receipt keys of an owner. The caller holds an admission place.
+func (r *Receipts) readKeys(ctx context.Context, owner licensing.Owner) (*licensing.ReceiptKeys, error) {
+	loaded, err := r.cfg.Records.Load(ctx, store.Want{Ref: licensing.ReceiptKeysRef(owner)})
+	if err != nil {
+		return nil, err
+	}
+	if loaded[0].Record.ReceiptKeys == nil {
+		return nil, licensing.ErrNoReceiptKeys
+	}
+	return loaded[0].Record.ReceiptKeys, nil
+}
+
+// makeKeys makes the receipt keys of an owner, unless another node was first.
+func (r *Receipts) makeKeys(
+	ctx context.Context, place node.Place, owner licensing.Owner,
+) (*licensing.ReceiptKeys, error) {
+	if err := r.keymaker().useCurrent(ctx); err != nil {
+		return nil, r.explainRing(err)
+	}
+	var secret [licensing.RootSecretSize]byte
+	if _, err := io.ReadFull(r.cfg.Entropy, secret[:]); err != nil {
+		return nil, fmt.Errorf("make receipt keys: %w", err)
+	}
+	root, err := r.seal(owner, licensing.NewRootSecret(secret))
+	if err != nil {
+		return nil, err
+	}
+	result, err := place.Do(ctx, licensing.ReceiptKeysRef(owner), licensing.MakeReceiptKeys{Owner: owner, Root: root})
+	return result.ReceiptKeys, err
+}
+
+func (r *Receipts) seal(owner licensing.Owner, secret licensing.RootSecret) (licensing.SealedRoot, error) {
+	var nonce [licensing.RootNonceSize]byte
+	if _, err := io.ReadFull(r.cfg.Entropy, nonce[:]); err != nil {
+		return licensing.SealedRoot{}, fmt.Errorf("seal a root secret: %w", err)
+	}
+	return r.cfg.Ring.SealRoot(owner, secret, nonce)
+}
+
+// open opens receipt keys that were just read, and remembers them.
+func (r *Receipts) open(keys *licensing.ReceiptKeys) (*ReceiptSigner, error) {
+	secret, err := r.cfg.Ring.OpenRoot(keys.Owner, keys.Root)
+	if err != nil {
+		return nil, r.explainRing(&ringError{err})
+	}
+	s := &ReceiptSigner{Keys: keys, Root: secret.RootKey(), private: make(map[uint64]ed25519.PrivateKey)}
+	for _, k := range keys.Keys {
+		s.private[k.Number] = secret.ReceiptKey(k)
+	}
+	r.signers.Set(keys.Owner, remembered[*ReceiptSigner]{s, r.engine.Now().Add(signerLife)})
+	return s, nil
+}
