@@ -204,6 +204,7 @@ func (r *run) start(s *slot) (*process, error) {
 		Ring:         ring,
 		Entropy:      cryptorand.Reader,
 		SeenStep:     seenStep,
+		SweepEvery:   sweepEvery,
 		ExpiryMargin: time.Millisecond,
 	}
 	if r.warned {
@@ -259,6 +260,9 @@ func (m killable) Due(
 			if m.far {
 				return !m.run.hasTried(ref)
 			}
+			if kind == licensing.DueRollout {
+				return ref.Owner != m.run.owner
+			}
 			return !m.run.has(ref) || kind == licensing.DueLeases && !m.run.sweeps(ref)
 		})
 	return page, err
@@ -286,6 +290,7 @@ func (m killable) Commit(ctx context.Context, change store.Change) (store.Outcom
 	began := time.Since(m.run.started)
 	outcome, err := m.Store.Commit(ctx, change)
 	m.run.noteEnds(change, began, err == nil && outcome.Landed)
+	m.run.noteRolls(change, began, err == nil && outcome.Landed)
 	return outcome, err
 }
 

@@ -17,6 +17,7 @@
 //	customers_test.go         the customers of licenses, and their listings
 //	reissue_test.go           new keys of a license, and which keys clients present
 //	leases_test.go            licenses with leases: the model, what must hold between two revisions, and seeded bugs
+//	rollouts_test.go          rollouts of a product's terms, and the licenses that they change
 //	devices_test.go           licenses whose devices change, and that lose inactive devices: as leases_test.go
 //	bank_test.go              a payment provider that outlives the nodes
 //	keyed_test.go             requests with an Idempotency-Key

@@ -47,7 +47,7 @@ func entitled(note string) (licensing.Entitlements, error) {
 func (i *inspection) terms(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
 	first := states[0]
 	for _, s := range states {
-		if s.terms != first.terms {
+		if s.terms != first.terms && s.product != "rolled" {
 			i.add("facts", "%s: had the terms %x, has %x: %s", key, first.terms, s.terms, s)
 		}
 		if s.own != s.entitlements.Version() {

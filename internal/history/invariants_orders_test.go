@@ -55,9 +55,9 @@ func (i *inspection) orders(t *timeline) {
 	}
 	for _, d := range i.run.deeds {
 		switch {
-		case d.What == "grant":
-			if len(d.Keys) != granted {
-				i.add("orders", "%d licenses were granted, want %d", len(d.Keys), granted)
+		case d.What == "grant", d.What == "grant rolled":
+			if want := map[string]int{"grant": granted, "grant rolled": rolledOut}[d.What]; len(d.Keys) != want {
+				i.add("orders", "%d licenses were granted, want %d", len(d.Keys), want)
 			}
 			for _, key := range d.Keys {
 				if known[key] = true; len(t.licenses[key.ID()]) == 0 {

@@ -62,6 +62,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.orders(t)
 	i.aliases(t)
 	i.trials(t)
+	i.rolledOut(t)
 	i.books(t)
 	i.events(t)
 	return i.list
@@ -295,6 +296,9 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 		in := c.In
 		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = licensing.LicenseKey{}, 0, false, 0, false
 		in.Number, in.Lease, in.Changes, in.Inactive = 0, 0, 0, false
+		if in.Action == roll {
+			in.Action = setMax
+		}
 		if in.Action == extend {
 			in = input{Action: renew, Expires: ch.was + dayInMilli}
 		}

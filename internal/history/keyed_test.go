@@ -173,8 +173,8 @@ func once(who string, number int) *node.Once {
 	return &node.Once{Hash: string(sum[:16]), Fingerprint: sum}
 }
 
-// recordEnds records ends of licenses and orders, and removes lapsed leases, again and again, as any node does, only
-// more often and concurrently: a license is then expired for every clock, see run.ends.
+// recordEnds records ends of licenses and orders, removes lapsed leases, and continues rollouts, again and again, as
+// any node does, only more often and concurrently: a license is then expired for every clock, see run.ends.
 func (p *process) recordEnds() {
 	for {
 		select {
@@ -185,6 +185,7 @@ func (p *process) recordEnds() {
 		ctx, cancel := context.WithTimeout(p.life, time.Second)
 		_ = p.node.RecordLicenseEnds(ctx) // which may fail, as all else
 		_ = p.node.RemoveLapsedLeases(ctx)
+		_ = p.node.ContinueRollouts(ctx)
 		cancel()
 	}
 }

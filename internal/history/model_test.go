@@ -56,7 +56,8 @@ const (
 	setMax    action = "set max"
 	setNote   action = "set note"
 	reissue   action = "reissue"
-	end       action = "end" // a sweep records that the license has ended, see run.ends
+	roll      action = "roll" // a rollout applies its terms, see run.rolled
+	end       action = "end"  // a sweep records that the license has ended, see run.ends
 )
 
 // input is one question to one license.
@@ -233,6 +234,10 @@ func (s state) timeless(in input) effect {
 		s.expires, s.ended = s.expires+dayInMilli, false
 	case setMax:
 		s.max = in.Max
+	case roll:
+		if in.Max == 0 || s.count() <= in.Max {
+			s.max = in.Max
+		}
 	case reissue:
 		n := s.reissues()
 		if n == len(s.keys) {
@@ -354,6 +359,8 @@ func (in input) String() string {
 		return fmt.Sprintf("%s %d with key %d", in.Action, in.Device, in.Number)
 	case reissue:
 		return fmt.Sprintf("reissue as key %d (overlap %v)", in.Number, in.Overlap)
+	case roll:
+		return fmt.Sprintf("roll out %d devices", in.Max)
 	case setMax:
 		return fmt.Sprintf("%s %d, note %d", in.Action, in.Max, in.Note)
 	case setNote:

@@ -51,6 +51,7 @@ type licenseAt struct {
 	trial                             string // the name of its trial
 	upgraded                          int64
 	gone                              bool // deleted
+	created                           int64
 	latest                            latestAt
 }
 
@@ -90,7 +91,8 @@ type timeline struct {
 	usages   []*usageAt                       // of the account
 	aliases  map[string][]aliasAt             // of licenses of the account
 	trials   map[string][]trialAt             // of the account, by name
-	products []productAt                      // of the account, which has one
+	products []productAt                      // of the account
+	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
 }
 
@@ -243,6 +245,13 @@ func (t *timeline) replay(
 				t.listed.note(slot, place, event)
 			}
 		case "q":
+			if rest == t.account+"/t/rolled" {
+				rollout, err := readRollout(event)
+				if err != nil {
+					return err
+				}
+				t.rollouts = append(t.rollouts, rollout)
+			}
 			if rest != t.account+"/t/pro" {
 				continue
 			}
@@ -422,6 +431,7 @@ func (l *licenseAt) decode(m message) error {
 	l.order, l.product = m.order(), m.text(4)
 	l.max, l.current, l.allowedOver = int(m.varints[6]), int(m.varints[7]), int(m.varints[16])
 	created := m.milli(10)
+	l.created = created
 	l.activated, l.expires = m.milliAfter(11, created), m.milliAfter(12, created)
 	l.suspended, l.revoked = m.milliAfter(13, created), m.milliAfter(14, created)
 	l.endRecorded = m.milliAfter(26, created)

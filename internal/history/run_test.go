@@ -56,6 +56,7 @@ type run struct {
 	bySale     map[string]*license // by order
 	bank       *bank
 	recordings map[recordedEnd]recording
+	rolls      map[rolled]recording
 	tried      map[licensing.Ref]bool // the licenses that trials have issued
 	wrong      []violation            // found while it was played
 
@@ -69,7 +70,7 @@ type run struct {
 
 func newRun(seed uint64, b bug) *run {
 	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{},
-		recordings: map[recordedEnd]recording{}, tried: map[licensing.Ref]bool{}}
+		recordings: map[recordedEnd]recording{}, tried: map[licensing.Ref]bool{}, rolls: map[rolled]recording{}}
 	r.bank = newBank(r)
 	r.keeping, r.stopKeeping = context.WithCancel(context.Background())
 	r.owner = licensing.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licensing.Test}
@@ -195,6 +196,7 @@ func (r *run) play() error {
 	}
 	group.Go(r.grant)
 	group.Go(r.price)
+	group.Go(r.rollOut)
 	for importer := range importers {
 		group.Go(func() { r.importKeys(importer) })
 	}
@@ -311,6 +313,7 @@ func check(seed uint64, b bug) (*result, error) {
 	if res.timeline, err = newTimeline(r.owner.AccountID, events); err != nil {
 		return nil, fmt.Errorf("read what is stored: %w", err)
 	}
+	r.operations = append(r.operations, r.rolled(res.timeline)...)
 	res.violations = append(r.inspect(res.timeline), r.wrong...)
 	r.operations = append(r.operations, r.ends(res.timeline)...)
 	for _, l := range r.licenses {

@@ -182,7 +182,7 @@ func lives(writes []trialAt, n int, from, to int64) bool {
 
 // trial: the license of a trial is made along with what remembers the trial, for one device. An order may upgrade it:
 // then it names the order, which has it in the same revision. A sweep deletes a license that was not upgraded along
-// with the trial, once that is due by the time of the event; of another license, only the trial goes.
+// with the trial, once that is due by the clock of a far node; of another license, only the trial goes.
 func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
 	first := states[0]
 	wrote := func(deleted bool, revision int64) bool {
@@ -206,8 +206,8 @@ func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*lice
 			i.add("trials", "%s: is there after it was deleted: %s", key, s)
 		case s.gone:
 			due := before.expires + licensing.TrialMemory.Milliseconds()
-			if before.order != "" || t.deletedAt(key, s.revision) < due {
-				i.add("trials", "%s: was deleted at %d: %s", key, t.deletedAt(key, s.revision), before)
+			if before.order != "" || i.run.latestFar() < due {
+				i.add("trials", "%s: was deleted, which is due at %d: %s", key, due, before)
 			}
 			continue
 		case s.trial != before.trial:
@@ -235,16 +235,12 @@ func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*lice
 	}
 }
 
-// deletedAt returns the time of the event that a license was deleted in a revision; 0: there is none.
-func (t *timeline) deletedAt(key licensing.LicenseKey, revision int64) int64 {
-	for _, k := range t.keysOf[licenseRecord(key.ID())] {
-		for _, e := range k.events {
-			if e.kind == licensing.EventLicenseDeleted && e.revision == revision {
-				return e.at
-			}
-		}
+// latestFar returns the latest time that clocks of far nodes have shown.
+func (r *run) latestFar() (latest int64) {
+	for _, s := range r.far {
+		latest = max(latest, s.clock.span(0, time.Since(r.started)).to)
 	}
-	return 0
+	return latest
 }
 
 // trials: a trial is written once along with its license, and again only after it was deleted; an answer names the

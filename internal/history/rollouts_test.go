@@ -1,0 +1,367 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/licensing"
+	"licet/node/service"
+	"licet/node/store"
+)
+
+const (
+	rollouts = 3
+	// rolledOut is how many licenses a rollout is for: more than one page.
+	rolledOut = 72
+	// rolledUsed is how many of them clients use meanwhile.
+	rolledUsed = 4
+	// rollTime bounds how long a rollout is waited for; then it is canceled.
+	rollTime = 5 * time.Second
+	// rollActor is the author of the rollout with a number.
+	rollActor = "key_roll_"
+	// sweepEvery is after which time another node may continue a rollout.
+	sweepEvery = 50 * time.Millisecond
+)
+
+// rolledTerms are the terms of the rollout with a number. Activations may remove inactive devices, which there are none
+// of: so each command on a license knows all its devices.
+func (r *run) rolledTerms(number int) (licensing.Terms, licensing.Entitlements) {
+	terms := licensing.DefaultTerms()
+	terms.InactiveAfter = licensing.Period{Years: 1}
+	if number > 0 {
+		terms.MaxDevices = r.random("rolled", uint64(number)).IntN(5)
+	}
+	return terms, licensing.Entitlements(fmt.Sprintf(`{"roll":%d}`, number))
+}
+
+// rollOut grants licenses of a product, and applies other terms to them again and again, while clients use some.
+func (r *run) rollOut() {
+	random := r.random("rollouts")
+	put := func(number int) {
+		terms, entitlements := r.rolledTerms(number)
+		product := licensing.PutProduct{ID: "rolled", Owner: r.owner, Terms: terms, Entitlements: entitlements}
+		r.untilDone(random, func(ctx context.Context, p *process) error {
+			_, _, err := p.node.PutProduct(ctx, product)
+			return err
+		})
+	}
+	put(0)
+	d := deed{What: "grant rolled"}
+	for d.Out.Verdict != accepted && d.Return < time.Minute {
+		r.askGrant(r.slowest(), &d, service.Grant{ProductID: "rolled", Quantity: rolledOut,
+			Once: once("grant rolled", 0)})
+	}
+	r.noteDeed(d)
+	var group sync.WaitGroup
+	defer group.Wait()
+	for n := 0; n < rolledUsed && len(d.Keys) == rolledOut; n++ {
+		l := r.rolledLicense(d, d.Keys[[rolledUsed]int{0, 1, rolledOut - 2, rolledOut - 1}[n]])
+		for client := range l.clients {
+			group.Go(func() { r.work(l, client+1) })
+		}
+	}
+	for number := 1; number <= rollouts; number++ {
+		put(number)
+		r.roll(random, number)
+	}
+}
+
+// slowest returns a node whose clock is behind, so that its licenses are issued before a rollout begins by most clocks.
+func (r *run) slowest() *process {
+	return slices.MinFunc(r.slots, func(a, b *slot) int { return a.clock.now().Compare(b.clock.now()) }).current()
+}
+
+// rolledLicense returns a granted license, for clients to use.
+func (r *run) rolledLicense(d deed, key licensing.LicenseKey) *license {
+	terms, _ := r.rolledTerms(0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.operations = append(r.operations, operation{Client: r.newClient(), Out: output{Verdict: accepted},
+		In: input{Key: key, Action: create, Max: terms.MaxDevices}, Return: d.Return})
+	l := newLicense(plan{name: "rolled " + key.String(), max: terms.MaxDevices, pool: 5, clients: 4, each: 20,
+		sold: true, odds: []odd{{8, activate}, {4, remove}, {2, get}, {1, setMax}, {1, suspend}, {2, reinstate}}}, key)
+	r.licenses = append(r.licenses, l)
+	return l
+}
+
+// untilDone sends a request to any node until it is accepted, a few times at most.
+func (r *run) untilDone(random *rand.Rand, do func(context.Context, *process) error) {
+	for range 20 {
+		p := r.anyone(random)
+		err, answered := reach(r, p, patience, func(ctx context.Context) error { return do(ctx, p) })
+		if answered && err == nil {
+			return
+		}
+	}
+}
+
+// roll begins a rollout at any node, and asks for it again at others until it is done: a node may have been killed, and
+// the clocks of the others may be behind.
+func (r *run) roll(random *rand.Rand, number int) {
+	begin := licensing.BeginRollout{Applies: licensing.RolloutMaxDevices | licensing.RolloutEntitlements,
+		By: licensing.Actor(fmt.Sprint(rollActor, number))}
+	for began := time.Now(); ; {
+		var product licensing.Product
+		r.untilDone(random, func(ctx context.Context, p *process) (err error) {
+			product, _, err = p.node.BeginRollout(ctx, r.owner, "rolled", begin, nil)
+			return err
+		})
+		for range 20 {
+			time.Sleep(5 * time.Millisecond)
+			r.untilDone(random, func(ctx context.Context, p *process) (err error) {
+				product, err = p.node.Product(ctx, r.owner, "rolled")
+				return err
+			})
+			if o := &product.Rollout; !o.UnderWay() && string(o.By) == string(begin.By) {
+				return
+			}
+		}
+		if time.Since(began) > rollTime {
+			r.untilDone(random, func(ctx context.Context, p *process) error {
+				_, err := p.node.CancelRollout(ctx, r.owner, "rolled")
+				return err
+			})
+			return
+		}
+	}
+}
+
+// rolledAt is the product's rollout as one revision left it.
+type rolledAt struct {
+	revision                   int64
+	by                         string
+	started, ended             int64
+	canceled                   bool
+	cursor                     string
+	licenses, updated, limited int
+	failed                     int
+}
+
+func readRollout(event *clientv3.Event) (rolledAt, error) {
+	product, err := parse(event.Kv.Value[1:])
+	if err != nil {
+		return rolledAt{}, err
+	}
+	m, err := parse([]byte(product.text(6)))
+	return rolledAt{revision: event.Kv.ModRevision, by: m.text(4), started: m.milli(5), ended: m.milli(6),
+		canceled: m.varints[7] != 0, cursor: m.text(9), licenses: int(m.varints[11]), updated: int(m.varints[12]),
+		limited: int(m.varints[13]), failed: int(m.varints[14])}, err
+}
+
+// numberOf returns the number of the rollout by an actor; 0: it is none.
+func numberOf(actor string) (number int) {
+	if name, ok := strings.CutPrefix(actor, rollActor); ok {
+		_, _ = fmt.Sscan(name, &number)
+	}
+	return number
+}
+
+// rolled names the change of a license by a rollout.
+type rolled struct {
+	id     licensing.LicenseID
+	number int
+}
+
+// noteRolls notes a commit of licenses that rollouts change; see noteEnds.
+func (r *run) noteRolls(change store.Change, began time.Duration, landed bool) {
+	now := time.Since(r.started)
+	for _, w := range change.Writes {
+		for _, e := range w.Record.Events {
+			if number := numberOf(string(e.Actor)); number > 0 && e.License != nil {
+				r.mu.Lock()
+				by := rolled{e.License.Key.ID(), number}
+				known, found := r.rolls[by]
+				if !found {
+					known.from = began
+				}
+				if known.from = min(known.from, began); landed && (known.until == 0 || now < known.until) {
+					known.until = now
+				}
+				r.rolls[by] = known
+				r.mu.Unlock()
+			}
+		}
+	}
+}
+
+// rollsOf lists the changes of a license by rollouts, by their events: the numbers of the rollouts, and the revisions.
+func (t *timeline) rollsOf(id licensing.LicenseID) (list []rolledAt) {
+	for _, k := range t.keysOf[licenseRecord(id)] {
+		for _, e := range k.events {
+			if numberOf(e.actor) > 0 {
+				list = append(list, rolledAt{revision: e.revision, by: e.actor})
+			}
+		}
+	}
+	return list
+}
+
+// rolled lists the changes by rollouts as operations, as ends does.
+func (r *run) rolled(t *timeline) (list []operation) {
+	var last time.Duration
+	for _, op := range r.operations {
+		last = max(last, op.Return+1)
+	}
+	for id, states := range t.licenses {
+		if states[0].product != "rolled" {
+			continue
+		}
+		changes := t.rollsOf(id)
+		for _, change := range changes {
+			number := numberOf(change.by)
+			when := r.rolls[rolled{id, number}]
+			again := func(c rolledAt) bool { return c.by == change.by && c.revision != change.revision }
+			if when.until == 0 || slices.ContainsFunc(changes, again) {
+				when.until = last
+			}
+			terms, _ := r.rolledTerms(number)
+			list = append(list, operation{Client: r.newClient(),
+				In:   input{Key: id.Key("LIC"), Action: roll, Max: terms.MaxDevices},
+				Out:  output{Verdict: accepted, Later: true},
+				Call: when.from, Return: when.until, Before: change.revision - 1, After: change.revision})
+		}
+	}
+	return list
+}
+
+// rolledOut: once a rollout is done, it has counted each license of the product that was issued before once, and each
+// has had its terms since it began, unless more devices were bound. A license has other terms only from a rollout.
+func (i *inspection) rolledOut(t *timeline) {
+	members := map[licensing.LicenseID][]*licenseAt{}
+	for id, states := range t.licenses {
+		if states[0].product == "rolled" {
+			members[id] = states
+			i.rolledTerms(t, id.Key("LIC"), states)
+		}
+	}
+	began := int64(0)
+	for n, s := range t.rollouts {
+		if n == 0 || t.rollouts[n-1].started != s.started {
+			began = s.revision
+		}
+		if s.failed > 0 {
+			i.add("rollouts", "%d licenses could not be changed: %+v", s.failed, s)
+		}
+		if s.ended == 0 || s.canceled || n > 0 && t.rollouts[n-1].ended == s.ended {
+			continue
+		}
+		terms, entitlements := i.run.rolledTerms(numberOf(s.by))
+		count := 0
+		for id, states := range members {
+			if states[0].created > s.started {
+				continue
+			}
+			count++
+			had := false
+			for at, l := range states {
+				if l.revision > s.revision || at+1 < len(states) && states[at+1].revision <= began {
+					continue
+				}
+				had = had || l.terms == entitlements.Version() &&
+					(l.max == terms.MaxDevices || terms.MaxDevices != 0 && l.current > terms.MaxDevices)
+			}
+			if !had {
+				i.add("rollouts", "%s has not got the terms of the rollout from revision %d on: %+v", id.Key("LIC"),
+					began, s)
+			}
+		}
+		if count != s.licenses {
+			i.add("rollouts", "there are %d licenses for the rollout from revision %d on: %+v", count, began, s)
+		}
+	}
+}
+
+// rolledTerms: a rollout gives a license all its terms, and no other change does.
+func (i *inspection) rolledTerms(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
+	rolls := t.rollsOf(key.ID())
+	for n, s := range states[1:] {
+		before, given := states[n], states[n].terms
+		for _, change := range rolls {
+			if change.revision == s.revision {
+				_, entitlements := i.run.rolledTerms(numberOf(change.by))
+				given = entitlements.Version()
+			}
+		}
+		if s.terms != given {
+			i.add("rollouts", "%s: had the terms %x, was to get %x: has %x: %s", key, before.terms, given, s.terms, s)
+		}
+	}
+}
+
+// rollsOut reports whether a change is by a rollout, on one license.
+func rollsOut(change store.Change) bool {
+	r := &change.Writes[0].Record
+	return len(change.Writes) == 1 && r.License != nil &&
+		slices.ContainsFunc(r.Events, func(e licensing.Event) bool { return numberOf(string(e.Actor)) > 0 })
+}
+
+// overwriting is a store whose node rolls out terms to licenses as a page has listed them before.
+type overwriting struct {
+	store.Store
+	mu     sync.Mutex
+	listed map[licensing.LicenseID]licensing.License
+}
+
+func (o *overwriting) ListLicenses(
+	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
+	keep func(*licensing.License) bool,
+) (store.List[store.LicenseView], error) {
+	list, err := o.Store.ListLicenses(ctx, owner, of, page, keep)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range list.Items {
+		o.listed[list.Items[i].License.Key.ID()] = list.Items[i].License
+	}
+	return list, err
+}
+
+func (o *overwriting) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if rollsOut(change) {
+		l := change.Writes[0].Record.License
+		o.mu.Lock()
+		listed, known := o.listed[l.Key.ID()]
+		o.mu.Unlock()
+		if known {
+			listed.MaxDevices, listed.Terms, listed.Sequence = l.MaxDevices, l.Terms, l.Sequence
+			*l = listed
+		}
+	}
+	return o.Store.Commit(ctx, change)
+}
+
+// depriving removes a device from each license that a rollout changes.
+type depriving struct{ store.Store }
+
+func (d depriving) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if rollsOut(change) {
+		r := &change.Writes[0].Record
+		for _, entry := range r.Devices {
+			if entry.Bound {
+				entry.Device, entry.Bound, entry.Changed = licensing.Device{ID: entry.Device.ID}, false, true
+				r.License.CurrentDevices--
+				break
+			}
+		}
+	}
+	return d.Store.Commit(ctx, change)
+}
+
+// skipping takes the first page of a rollout for the last.
+type skipping struct{ store.Store }
+
+func (s skipping) ListLicenses(
+	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
+	keep func(*licensing.License) bool,
+) (store.List[store.LicenseView], error) {
+	if page.Before != "" && page.Scan == store.MaxListScan {
+		return store.List[store.LicenseView]{}, nil
+	}
+	return s.Store.ListLicenses(ctx, owner, of, page, keep)
+}
