@@ -99,6 +99,8 @@ func bugs() []bug {
 		{name: "a sweep deletes licenses without a compare", txn: uncomparedDeletes},
 		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
 		{name: "a recorded end does not hold", store: func(_ *run, s store.Store) store.Store { return undead{s} }},
+		{name: "an unbound device is let in during the grace", store: open},
+		{name: "a bound device is refused during the grace", store: newGraceless},
 		{name: "lapsed leases are renewed without counting",
 			store: func(_ *run, s store.Store) store.Store { return uncounted{s} }},
 		{name: "leases are taken by a fast clock", store: func(_ *run, s store.Store) store.Store { return hasty{s} }},

@@ -37,6 +37,7 @@ type plan struct {
 	keyed   bool          // half of what an operator does comes under an Idempotency-Key
 	lease   time.Duration // of its leases; 0: devices are bound until they are removed
 	swept   bool          // sweeps remove lapsed leases, so the model leaves the license out
+	grace   time.Duration // after its end; 0: none
 	sold    bool          // with the terms of a product that does not let end users remove devices
 	changes int           // how many devices may change in a month; 0: none
 	// inactive: it loses inactive devices, and far nodes work on it.
@@ -95,7 +96,8 @@ func plans(random *rand.Rand, now time.Time) []plan {
 			odds: []odd{{12, activate}, {6, remove}, {3, suspend}, {4, reinstate}, {1, revoke}, {4, extend},
 				{2, setNote}, {2, get}}},
 	)
-	list = slices.Concat(list, floatingPlans(), changingPlans(changesPerMonth(now)), inactivePlans())
+	list = slices.Concat(list, floatingPlans(), changingPlans(changesPerMonth(now)), inactivePlans(),
+		gracedPlans(random))
 	for n := range 4 {
 		list = append(list,
 			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
@@ -188,7 +190,7 @@ func (r *run) work(l *license, number int) {
 // fewer devices.
 func (r *run) prepare(l *license, client int, random *rand.Rand) int {
 	in := input{Key: l.key, Action: create, Max: l.max, Lease: l.lease.Milliseconds(), Changes: l.changes,
-		Inactive: l.inactive}
+		Inactive: l.inactive, Grace: l.grace.Milliseconds()}
 	if l.expires != 0 {
 		in.Expires = r.started.Add(l.expires).UnixMilli()
 	}
@@ -226,7 +228,7 @@ func (l *license) question(r *run, number int, random *rand.Rand) input {
 		in.Note = 1 + random.IntN(1000)
 	case renew:
 		offset := skew(random.IntN(skews)) + time.Duration(random.IntN(1000))*time.Millisecond
-		in.Expires = r.started.Add(offset).UnixMilli()
+		in.Expires = r.started.Add(offset + l.expires.Truncate(24*time.Hour)).UnixMilli()
 	}
 	l.reissueOrPresent(&in, random)
 	switch in.Action {
@@ -388,6 +390,7 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 	}
 	out.Removed, out.Invalid, out.Facts = result.Removed, result.Invalid, factsOf(&result.License)
 	out.Lease = leaseOf(&result)
+	out.Grace = in.Action != remove && out.Invalid == "" && result.License.InGrace(p.node.Now())
 	if in.Action == activate {
 		boundAt = milli(result.Device.BoundAt)
 	}
@@ -442,6 +445,7 @@ func (r *run) create(ctx context.Context, p *process, in input) output {
 	if in.Changes > 0 {
 		terms.Match = licensing.DeviceMatch{AtLeast: atLeast, ChangesPerMonth: in.Changes}
 	}
+	terms.Grace = licensing.Period{Clock: time.Duration(in.Grace) * time.Millisecond}
 	l := terms.Issue(in.Key, r.owner, "pro", "", p.node.Now())
 	if in.Expires != 0 {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()

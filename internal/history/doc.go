@@ -19,6 +19,7 @@
 //	leases_test.go            licenses with leases: the model, what must hold between two revisions, and seeded bugs
 //	rollouts_test.go          rollouts of a product's terms, and the licenses that they change
 //	devices_test.go           licenses whose devices change, and that lose inactive devices: as leases_test.go
+//	grace_test.go             the grace of licenses, and notices before their ends: as leases_test.go
 //	bank_test.go              a payment provider that outlives the nodes
 //	keyed_test.go             requests with an Idempotency-Key
 //	faults_test.go            failing requests, killed and paused nodes, wrong clocks

@@ -8,17 +8,18 @@ import (
 	"licet/node/store"
 )
 
-// recordedEnd is an end of a license, in milliseconds since 1970.
+// recordedEnd is an end of a license, in milliseconds since 1970, or that of the grace after it.
 type recordedEnd struct {
-	key licensing.LicenseKey
-	at  int64
+	key  licensing.LicenseKey
+	what action
+	at   int64
 }
 
 // recording is the time in which a sweep can have recorded an end: from the first commit that had the
 // record, until the first such commit that landed; 0: no such commit is known to have landed.
 type recording struct{ from, until time.Duration }
 
-// noteEnds notes a commit of licenses whose current end is recorded.
+// noteEnds notes a commit of licenses whose current end is recorded, or that of their grace.
 func (r *run) noteEnds(change store.Change, began time.Duration, landed bool) {
 	now := time.Since(r.started)
 	r.mu.Lock()
@@ -28,47 +29,61 @@ func (r *run) noteEnds(change store.Change, began time.Duration, landed bool) {
 		if l == nil || l.ExpiresAt.IsZero() || !l.EndRecorded.Equal(l.ExpiresAt) {
 			continue
 		}
-		end := recordedEnd{l.Key, milli(l.ExpiresAt)}
-		known, found := r.recordings[end]
-		if !found {
-			known = recording{from: began}
+		r.noteEnd(recordedEnd{l.Key, end, milli(l.ExpiresAt)}, began, now, landed)
+		if !l.GraceRecorded.IsZero() && l.GraceRecorded.Equal(l.GraceEndsAt()) {
+			r.noteEnd(recordedEnd{l.Key, endGrace, milli(l.ExpiresAt)}, began, now, landed)
 		}
-		known.from = min(known.from, began)
-		if landed && (known.until == 0 || now < known.until) {
-			known.until = now
-		}
-		r.recordings[end] = known
 	}
+}
+
+func (r *run) noteEnd(at recordedEnd, began, now time.Duration, landed bool) {
+	known, found := r.recordings[at]
+	if !found {
+		known = recording{from: began}
+	}
+	known.from = min(known.from, began)
+	if landed && (known.until == 0 || now < known.until) {
+		known.until = now
+	}
+	r.recordings[at] = known
 }
 
 // sweepTime is longer than the time from the beginning of a sweep, whose clock decides what has ended,
 // to the commit.
 const sweepTime = 2 * time.Second
 
-// ends lists the records of ends as operations: each makes its license expired for every clock. What etcd
-// has held shows that an end was recorded, and the commits show when.
+// ends lists the records of ends as operations: each makes its license expired for every clock, or its grace over. What
+// etcd has held shows that an end was recorded, and the commits show when.
 func (r *run) ends(t *timeline) (list []operation) {
 	var last time.Duration
 	for _, op := range r.operations {
 		last = max(last, op.Return+1)
 	}
 	for _, l := range r.licenses {
-		var before int64
-		times := map[int64]int{}
-		var recorded []int64
-		for _, s := range t.licenses[l.key.ID()] {
-			if s.endRecorded != 0 && s.endRecorded == s.expires && s.endRecorded != before {
-				recorded = append(recorded, s.expires)
-				times[s.expires]++
-			}
-			before = s.endRecorded
+		before := &licenseAt{}
+		times := map[recordedEnd]int{}
+		var recorded []recordedEnd
+		record := func(what action, at int64) {
+			e := recordedEnd{l.key, what, at}
+			recorded = append(recorded, e)
+			times[e]++
 		}
-		for _, at := range recorded {
-			when := r.recordings[recordedEnd{l.key, at}]
-			if times[at] > 1 {
+		for _, s := range t.licenses[l.key.ID()] {
+			if s.endRecorded != 0 && s.endRecorded == s.expires && s.endRecorded != before.endRecorded {
+				record(end, s.expires)
+			}
+			if s.graceRecorded != 0 && s.graceRecorded == s.expires+s.grace &&
+				s.graceRecorded != before.graceRecorded {
+				record(endGrace, s.expires)
+			}
+			before = s
+		}
+		for _, e := range recorded {
+			when := r.recordings[e]
+			if times[e] > 1 {
 				when.until = 0 // of the first record only
 			}
-			op := operation{Client: r.newClient(), In: input{Key: l.key, Action: end, Expires: at},
+			op := operation{Client: r.newClient(), In: input{Key: l.key, Action: e.what, Expires: e.at},
 				Out:  output{Verdict: accepted, Later: true},
 				Call: when.from, Return: cmp.Or(when.until, last)}
 			for n, slot := range r.slots {

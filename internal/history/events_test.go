@@ -41,6 +41,7 @@ type eventAt struct {
 	device   string
 	boundAt  int64
 	previous string // the device that has become this one
+	days     string // days_before_end of license.expiring
 	revision int64
 }
 
@@ -132,19 +133,24 @@ func (t *timeline) addEvents(record string, last uint64, at eventLocation, value
 		if err != nil {
 			return err
 		}
-		previous := ""
+		previous, days := "", ""
 		for _, of := range e.bytes[9] {
-			if member, err := parse(of); err != nil {
+			member, err := parse(of)
+			if err != nil {
 				return err
-			} else if member.text(2) == "previous_device_id" {
+			}
+			switch member.text(2) {
+			case "previous_device_id":
 				previous, _ = strconv.Unquote(member.text(3))
+			case "days_before_end":
+				days = member.text(3)
 			}
 		}
 		k.events = append(k.events, eventAt{
 			record: record, sequence: last - uint64(len(many)-1-i), actor: e.text(4), revision: k.revision,
 			kind: cmp.Or(licensing.EventType(e.text(8)), kinds[e.varints[1]]),
 			at:   m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
-			previous: previous,
+			previous: previous, days: days,
 		})
 	}
 	t.keysOf[record] = append(t.keysOf[record], k)

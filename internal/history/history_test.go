@@ -79,11 +79,11 @@ func (res *result) String() string {
 		largest = max(largest, int(l.unknowns.Load()))
 	}
 	return fmt.Sprintf("seed %d: %d slots, %d lives of nodes, %d licenses, %d orders, %d operations %v (at most %d "+
-		"unknown of a license), %d by hops, %d revisions, %d leases lapsed, %d events (%s), %d of usage that cross "+
-		"the warning %d times",
+		"unknown of a license), %d by hops, %d revisions, %d leases lapsed, %d events (%s), %d of them notices, "+
+		"%d of usage that cross the warning %d times",
 		res.run.seed, len(res.run.slots), len(res.run.processes), len(res.run.licenses), len(res.timeline.orders),
 		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions, res.timeline.lapses(),
 		len(res.run.feed),
-		[...]string{"does not listen", "listens", "begins to listen"}[res.run.listening],
+		[...]string{"does not listen", "listens", "begins to listen"}[res.run.listening], res.run.expirings(),
 		len(res.timeline.usages), res.timeline.crossings())
 }

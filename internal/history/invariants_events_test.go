@@ -114,6 +114,7 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 	}
 	before := &licenseAt{devices: map[string]int64{}}
 	var limit int64
+	given := map[noticed]bool{}
 	for n, s := range states {
 		recorded := i.run.recorded(s.revision)
 		now := *before
@@ -180,6 +181,8 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 					wrong(e)
 				}
 				limit = e.at
+			case licensing.EventLicenseExpiring:
+				i.notices(key, s, e, given)
 			case licensing.EventLicenseExpired:
 				now.endRecorded = s.endRecorded
 			case licensing.EventLicenseRenewed, licensing.EventLicenseUpgraded:

@@ -10,7 +10,8 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	// linearizable, counts, acknowledged, explained, writers, facts, orders, books, keys, events, feed or internal
+	// linearizable, counts, acknowledged, explained, writers, facts, grace, orders, books, keys, events, notices, feed
+	// or internal
 	check string
 	text  string
 }
@@ -49,6 +50,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.customers(key, states)
 		i.leases(key, states)
 		i.idle(key, states, byKey[key])
+		i.graces(key, states)
 		i.explained(key, states, byKey[key])
 	}
 	for _, l := range r.licenses {
@@ -295,7 +297,7 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
 		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = licensing.LicenseKey{}, 0, false, 0, false
-		in.Number, in.Lease, in.Changes, in.Inactive = 0, 0, 0, false
+		in.Number, in.Lease, in.Changes, in.Inactive, in.Grace = 0, 0, 0, false, 0
 		if in.Action == roll {
 			in.Action = setMax
 		}

@@ -184,6 +184,7 @@ func (p *process) recordEnds() {
 		}
 		ctx, cancel := context.WithTimeout(p.life, time.Second)
 		_ = p.node.RecordLicenseEnds(ctx) // which may fail, as all else
+		_ = p.node.GiveNotices(ctx)
 		_ = p.node.RemoveLapsedLeases(ctx)
 		_ = p.node.ContinueRollouts(ctx)
 		cancel()

@@ -29,6 +29,7 @@ type state struct {
 	idle      idle
 	// changes is how many devices have changed, of mostChanges; 0: none may.
 	changes, mostChanges int
+	grace                grace
 }
 
 func (s state) count() int { return bits.OnesCount64(s.devices) }
@@ -56,8 +57,9 @@ const (
 	setMax    action = "set max"
 	setNote   action = "set note"
 	reissue   action = "reissue"
-	roll      action = "roll" // a rollout applies its terms, see run.rolled
-	end       action = "end"  // a sweep records that the license has ended, see run.ends
+	roll      action = "roll"      // a rollout applies its terms, see run.rolled
+	end       action = "end"       // a sweep records that the license has ended, see run.ends
+	endGrace  action = "end grace" // a sweep records that the grace of the license has ended
 )
 
 // input is one question to one license.
@@ -75,7 +77,8 @@ type input struct {
 	Lease   int64 `json:",omitempty"` // milliseconds; create: of its leases, activate and validate: asked for
 	Changes int   `json:",omitempty"` // create: how many devices may change
 	// Inactive: create a license that loses inactive devices.
-	Inactive bool `json:",omitempty"`
+	Inactive bool  `json:",omitempty"`
+	Grace    int64 `json:",omitempty"` // milliseconds; create
 }
 
 // verdict is how a question ended.
@@ -98,6 +101,7 @@ type output struct {
 	Lease   leaseOut
 	Devices uint64 `json:",omitempty"` // get
 	Note    int    `json:",omitempty"` // get
+	Grace   bool   `json:",omitempty"` // activate and validate
 	Later   bool   `json:",omitempty"` // its answer holds the facts of a later time
 	Clock   span
 }
@@ -138,7 +142,8 @@ func (s state) effects(in input, clock span) []effect {
 		list = append(list, effect{reason: alreadyThere, next: s})
 	case in.Action == create:
 		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires,
-			leases: leases{length: in.Lease}, idle: idle{removed: in.Inactive}, mostChanges: in.Changes}})
+			leases: leases{length: in.Lease}, idle: idle{removed: in.Inactive}, mostChanges: in.Changes,
+			grace: grace{length: in.Grace}}})
 	case !s.exists:
 		list = append(list, effect{reason: licensing.ReasonLicenseNotFound, next: s})
 	case in.presents() && s.replaced(in.Number, s.devices&(1<<in.Device) != 0) != "":
@@ -150,14 +155,14 @@ func (s state) effects(in input, clock span) []effect {
 		}
 	case in.Action == activate && !s.revoked && !s.suspended:
 		if dead {
-			list = append(list, effect{reason: licensing.ReasonLicenseExpired, next: s})
+			list = s.expired(in, clock)
 		}
 		if live {
 			list = append(list, s.bind(in.Device, clock))
 		}
 	case in.Action == validate && !s.revoked && !s.suspended:
 		if dead {
-			list = append(list, effect{invalid: licensing.ReasonLicenseExpired, next: s})
+			list = s.expired(in, clock)
 		}
 		if live && s.devices&(1<<in.Device) != 0 {
 			list = append(list, effect{next: s})
@@ -169,6 +174,8 @@ func (s state) effects(in input, clock span) []effect {
 			s.ended = true
 			list = append(list, effect{next: s})
 		}
+	case in.Action == endGrace:
+		list = s.endGraceOn(in, clock)
 	default:
 		list = append(list, s.timeless(in))
 	}
@@ -229,9 +236,9 @@ func (s state) timeless(in input) effect {
 	case revoke:
 		s.revoked = true
 	case renew:
-		s.expires, s.ended = in.Expires, false
+		s.expires, s.ended, s.grace.over = in.Expires, false, false
 	case extend:
-		s.expires, s.ended = s.expires+dayInMilli, false
+		s.expires, s.ended, s.grace.over = s.expires+dayInMilli, false, false
 	case setMax:
 		s.max = in.Max
 	case roll:
@@ -299,7 +306,7 @@ func (e effect) explains(in input, out output) (state, bool) {
 	if e.reason != "" || in.Action == create || out.Later {
 		return s, true
 	}
-	if out.Invalid != e.invalid || in.Action == remove && out.Removed != e.removed ||
+	if !s.showsGrace(in, out) || out.Invalid != e.invalid || in.Action == remove && out.Removed != e.removed ||
 		in.Action == get && (out.Devices != s.devices || out.Note != s.note) {
 		return s, false
 	}
@@ -371,6 +378,8 @@ func (in input) String() string {
 		return fmt.Sprintf("renew until %d", in.Expires)
 	case end:
 		return fmt.Sprintf("record the end %d", in.Expires)
+	case endGrace:
+		return fmt.Sprintf("record the end of the grace after %d", in.Expires)
 	}
 	return string(in.Action)
 }
@@ -387,6 +396,9 @@ func (out output) String() string {
 		}
 		if out.Invalid != "" {
 			text += ", " + string(out.Invalid)
+		}
+		if out.Grace {
+			text += ", in its grace"
 		}
 		if out.Facts.Suspended {
 			text += ", suspended"
@@ -421,6 +433,9 @@ func (s state) String() string {
 	}
 	if s.ended {
 		text += " recorded"
+	}
+	if s.grace.length != 0 {
+		text += fmt.Sprintf(" and %d (over: %v)", s.grace.length, s.grace.over)
 	}
 	if s.note != 0 {
 		text += fmt.Sprint(" note ", s.note)

@@ -32,6 +32,7 @@ type licenseAt struct {
 	activated, expires                int64
 	suspended, revoked                int64
 	endRecorded                       int64
+	grace, graceRecorded              int64
 	spilled                           bool
 	writers                           []writer
 	devices                           map[string]int64 // id → bound_at
@@ -435,6 +436,11 @@ func (l *licenseAt) decode(m message) error {
 	l.activated, l.expires = m.milliAfter(11, created), m.milliAfter(12, created)
 	l.suspended, l.revoked = m.milliAfter(13, created), m.milliAfter(14, created)
 	l.endRecorded = m.milliAfter(26, created)
+	l.graceRecorded = m.milliAfter(47, created)
+	var err error
+	if l.grace, err = gracePeriod(m.text(46)); err != nil {
+		return err
+	}
 	l.latest = latest(m.text(27))
 	l.reissues = m.text(29)
 	l.trial, l.upgraded = m.text(36), m.milliAfter(37, created)

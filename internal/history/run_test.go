@@ -216,7 +216,8 @@ func (r *run) matchCompact() error {
 	defer cancel()
 	err := patiently(ctx, func() error {
 		_, err := r.maker.node.ChangeSettings(ctx,
-			licensing.ChangeSettings{Owner: r.owner, ExternalKeys: licensing.MatchCompact})
+			licensing.ChangeSettings{Owner: r.owner, ExternalKeys: licensing.MatchCompact,
+				ExpiringDays: new(expiringDays)})
 		return err
 	})
 	if err != nil {
