@@ -75,6 +75,12 @@ openapi: ## Write docs/reference/openapi.yaml, and the tables of api.md, from th
 typescript-check: ## Compile and run examples/typescript, whose client is made from the API document. Needs npm.
 	examples/typescript/check
 
+.PHONY: clients-check
+clients-check: ## Build the packages of clients, install them in clean folders, and run their tests and guides. Needs npm and Python.
+	clients/typescript/check
+	clients/python/check
+	clients/c/check
+
 .PHONY: browser-check
 browser-check: ## Open every page in Chromium, narrow and wide, light and dark, and check it with axe-core. Needs npm.
 	tools/browser/check

@@ -13,6 +13,9 @@ import (
 // runners names the test that runs the commands of each page, by its folder and name, or the script that does.
 var runners = map[string]string{
 	"README.md":                                 "cmd/licet TestReadme",
+	"clients/python/README.md":                  "clients/python/check",
+	"clients/typescript/README.md":              "clients/typescript/check",
+	"clients/c/README.md":                       "clients/c/check",
 	"deploy/k8s/README.md":                      "deploy/k8s/check TestReadmeOfManifests",
 	"docs/guides/backup.md":                     "cmd/licet TestDocumentedBackupRuns",
 	"docs/guides/compose.md":                    "deploy/k8s/check TestComposeGuide",

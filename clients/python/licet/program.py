@@ -1,0 +1,259 @@
+"""The license of a program on a device."""
+
+import contextlib
+import dataclasses
+import json
+import re
+import secrets
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .documents import Receipt, Refused, Seen, decode, parse_root
+from .service import ServiceError, get, parse_address, post
+from .strictjson import parse_object
+from .verify import Documents, Expected, Verified, verify
+
+
+class Store(Protocol):
+    """Keeps one text between two starts of the program. The text holds the license key."""
+
+    def load(self) -> str | None:
+        """Returns the text that was saved last, None if there is none."""
+
+    def save(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether the program may run."""
+
+    allowed: bool
+    receipt: Receipt | None  # what allows it
+    reason: str | None  # why not: the reason of a Refused or of a ServiceError, or not_activated
+    online: bool  # whether the service has answered this check; False: what is stored was enough, or all there was
+
+
+@dataclass
+class _State:
+    license_key: str = ""
+    documents: Documents = field(default_factory=Documents)
+    seen: Seen = field(default_factory=Seen)
+    lists: dict[str, Any] = field(default_factory=lambda: {"etag": "", "until": 0})  # until when its max-age lasts
+
+
+class _NotValid(ServiceError):
+    """The answer that a license is not valid."""
+
+
+class Program:
+    """The license of a program on a device. Safe for use by several threads.
+
+    url is that of the service, and root the public half of the account's root key in this mode (licet_root_…).
+    device_id has 1 to 255 characters that stay the same on this device. grace is for how many seconds a receipt counts
+    longer without a newer list of revocations. receipt_seconds and lease_seconds are the validity of receipts and
+    leases to ask for; None: the product's. retry_for is for how many seconds a request that failed is sent again.
+    """
+
+    def __init__(
+        self, *, url: str, root: str, account_id: str, mode: str, product_id: str, device_id: str, store: Store,
+        grace: int = 0, receipt_seconds: int | None = None, lease_seconds: int | None = None, retry_for: float = 30,
+        now: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._expected = Expected(parse_root(root), account_id, mode, product_id, device_id, grace)
+        self._url = parse_address(url) + "/v1"
+        self._device = {"account_id": account_id, "mode": mode, "device_id": device_id}
+        self._asked = {"product_id": product_id, "receipt_seconds": receipt_seconds, "lease_seconds": lease_seconds}
+        self._store, self._patience, self._clock = store, retry_for, now
+        self._lock = threading.Lock()
+
+    def activate(self, license_key: str | None = None, *, device_name: str | None = None) -> Receipt:
+        """Binds this device to a license; without a key, to the license that is stored. Raises if that fails."""
+        with self._turn() as state:
+            body = {"license_key": license_key or state.license_key, "device_name": device_name}
+            return self._obtain(state, "licenses/activate", body, self._patience)
+
+    def trial(self, *, buyer_email: str | None = None) -> Receipt:
+        """Starts a trial of the product on this device. Raises if that fails."""
+        with self._turn() as state:
+            return self._obtain(state, "trials", {"buyer_email": buyer_email}, self._patience)
+
+    def validate(self) -> Receipt:
+        """Asks the service now whether this device may use its license. Raises if not, and if no answer comes."""
+        with self._turn() as state:
+            return self._validate(state, self._patience)
+
+    def deactivate(self) -> None:
+        """Frees this device's slot of the license, and forgets the license. Raises if that fails."""
+        with self._turn() as state:
+            body = {"license_key": state.license_key, **self._device}
+            post(f"{self._url}/licenses/deactivate", body, self._patience)
+            state.license_key = state.documents.receipt = ""
+
+    def check(self) -> Check:
+        """Reports whether the program may run.
+
+        Uses the receipt that is stored, asks the service when a receipt, a list or a set of keys is due, and keeps to
+        the offline rules where no answer comes. Raises only if the store does.
+        """
+        with self._turn() as state:
+            held, reason = self._verify_stored(state)
+            online = False
+            try:
+                online = self._refresh(state, held)
+                if online:
+                    held, reason = self._verify_stored(state)
+            except (Refused, ServiceError) as error:
+                online = _is_verdict(error)
+                held, reason = self._verify_stored(state)
+                if isinstance(error, Refused) or not state.documents.receipt:
+                    reason = error.reason
+            return Check(held is not None, held.receipt if held else None, None if held else reason, online)
+
+    def _verify_stored(self, state: _State) -> tuple[Verified | None, str]:
+        try:
+            return self._verify(state.documents, state.seen), ""
+        except Refused as refused:
+            return None, refused.reason if state.documents.receipt else "not_activated"
+
+    def _refresh(self, state: _State, held: Verified | None) -> bool:
+        """Renews what is due. Reports whether the service was asked."""
+        if not state.license_key and not state.documents.receipt:
+            return False
+        now = self._now()
+        if held is None:
+            self._validate(state, self._patience)
+            return True
+        receipt, keys = held.receipt, held.keys  # a program that may run anyway does not wait long, and sends once
+        if now >= (receipt.iat + receipt.exp) / 2:
+            self._validate(state, 0)
+            return True
+        age = receipt.revocation_max_age
+        list_is_due = age > 0 and now >= held.known + age / 2 and now >= state.lists["until"]
+        keys_are_due = now >= (keys.iat + keys.exp) / 2
+        if not list_is_due and not keys_are_due:
+            return False
+        documents = dataclasses.replace(state.documents)
+        if keys_are_due:
+            documents.keys = self._get_keys(0)
+        if list_is_due:
+            documents.revocations = self._get_lists(state, 0)
+        try:
+            self._accept(state, documents, 0)
+        except Refused:
+            self._validate(state, 0)  # a newer receipt may be good
+        return True
+
+    def _validate(self, state: _State, retry_for: float) -> Receipt:
+        try:
+            return self._obtain(state, "licenses/validate", {"license_key": state.license_key}, retry_for)
+        except ServiceError as error:
+            if _is_verdict(error):
+                state.documents.receipt = ""  # the answer counts without a network, too
+            raise
+
+    def _obtain(self, state: _State, route: str, body: dict[str, Any], retry_for: float) -> Receipt:
+        """Asks a route for a receipt, and accepts only one that answers this request."""
+        nonce = secrets.token_urlsafe(16)
+        asked = {**body, **self._device, **self._asked, "receipt": True, "nonce": nonce}
+        data = post(f"{self._url}/{route}", asked, retry_for)
+        if data.get("valid") is False:
+            raise _NotValid("the license is not valid", 200, reason=str(data.get("reason")))
+        if not isinstance(data.get("receipt"), str):
+            raise ServiceError("the service issues no receipts", 200, reason="no_receipt")
+        documents = dataclasses.replace(state.documents, receipt=data["receipt"])
+        receipt = self._accept(state, documents, retry_for, nonce).receipt
+        state.license_key = str(body.get("license_key") or data.get("license_key") or "")
+        return receipt
+
+    def _accept(self, state: _State, documents: Documents, retry_for: float, nonce: str = "") -> Verified:
+        """Verifies documents and keeps them. Gets a set of keys and a whole list where these are what is refused."""
+        got: set[str] = set()
+        while True:
+            try:
+                verified = self._verify(documents, state.seen, nonce)
+                state.documents, state.seen = documents, verified.seen
+                return verified
+            except Refused as refused:
+                if "keys" not in got and (refused.document == "keys" or refused.reason == "key"):
+                    got.add("keys")
+                    documents = dataclasses.replace(documents, keys=self._get_keys(retry_for))
+                elif "lists" not in got and refused.document == "revocations":
+                    got.add("lists")
+                    documents = dataclasses.replace(documents, revocations=self._get_lists(state, retry_for, True))
+                else:
+                    # Newer keys and lists may rule out the stored receipt, too: keep them, so that this holds offline.
+                    if refused.document == "receipt" or refused.seen:
+                        state.documents = dataclasses.replace(documents, receipt=state.documents.receipt)
+                    state.seen = refused.seen or state.seen
+                    raise
+
+    def _address(self, document: str) -> str:
+        account, mode = (urllib.parse.quote(self._device[name], safe="") for name in ("account_id", "mode"))
+        return f"{self._url}/accounts/{account}/{mode}/{document}"
+
+    def _get_keys(self, retry_for: float) -> str:
+        answer = get(self._address("jwks.json"), "", 256 << 10, retry_for)
+        try:
+            return str(json.loads(answer.text)["signed"])
+        except (ValueError, KeyError, TypeError):
+            raise Refused("malformed", "keys", "the answer is no JSON") from None
+
+    def _get_lists(self, state: _State, retry_for: float, anew: bool = False) -> list[str]:
+        """Gets the increment since the whole list that is stored, or a whole list. Returns the lists to keep."""
+        stored = [] if anew else state.documents.revocations
+        after = _peek(stored[0]).get("epoch") if stored else 0
+        query = f"?after={after}" if after else ""
+        etag = state.lists["etag"] if stored else ""
+        answer = get(self._address("revocations") + query, etag, 16 << 20, retry_for)
+        found = re.search(r"\bmax-age=([0-9]{1,9})", answer.headers.get("Cache-Control", ""))
+        fresh = answer.headers.get("ETag", "") if answer.status != 304 else etag
+        state.lists = {"etag": fresh, "until": self._now() + int(found[1] if found else 0)}
+        if answer.status == 304:
+            return stored
+        return [stored[0], answer.text] if after and _peek(answer.text).get("after") == after else [answer.text]
+
+    def _verify(self, documents: Documents, seen: Seen, nonce: str = "") -> Verified:
+        return verify(dataclasses.replace(self._expected, nonce=nonce), documents, seen, self._now())
+
+    def _now(self) -> int:
+        return int(self._clock())
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[_State]:
+        """Runs one call after the other, each with the state that is stored, and stores what a call has changed."""
+        with self._lock:
+            text = self._store.load()
+            state = _parse_state(text or "")
+            try:
+                yield state
+            finally:
+                changed = json.dumps(dataclasses.asdict(state), separators=(",", ":"))
+                if changed != text:
+                    self._store.save(changed)
+
+
+def _is_verdict(error: Exception) -> bool:
+    """Reports whether the service has answered that this device may not use the license."""
+    return isinstance(error, _NotValid) or isinstance(error, ServiceError) and error.code in (40001, 40401)
+
+
+def _peek(document: str) -> dict[str, Any]:
+    """Returns the content of a list, unverified: only to know which list it is."""
+    try:
+        return parse_object(decode(document.split(".")[1]) or b"")
+    except (ValueError, IndexError):
+        return {}
+
+
+def _parse_state(text: str) -> _State:
+    """Returns the state of a text. A text that is none counts as no state: the program is not activated."""
+    try:
+        value = json.loads(text)
+        documents, seen = Documents(**value["documents"]), Seen(**value["seen"])
+        return _State(value["license_key"], documents, seen, value["lists"])
+    except (ValueError, KeyError, TypeError):
+        return _State()

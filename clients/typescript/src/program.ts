@@ -1,0 +1,286 @@
+import { binary, decode, encode, octets, parseRoot, Refused, type Receipt, type Seen } from "./documents.js";
+import { parseObject, type JsonObject } from "./json.js";
+import { get, parseAddress, post, ServiceError } from "./service.js";
+import { verify, type Documents, type Expected, type Verified } from "./verify.js";
+
+/** Keeps one text between two starts of the program. The text holds the license key. */
+export interface Store {
+  /** Returns the text that was saved last; null or undefined: none. */
+  load(): Promise<string | null | undefined> | string | null | undefined;
+  save(text: string): Promise<unknown> | unknown;
+}
+
+export interface Options {
+  url: string; // of the service
+  root: string; // the public half of the account's root key in this mode: licet_root_…
+  accountId: string;
+  mode: "test" | "live";
+  productId: string;
+  deviceId: string; // 1 to 255 characters that stay the same on this device
+  store: Store;
+  grace?: number; // for how many seconds a receipt counts longer without a newer list of revocations; 0
+  receiptSeconds?: number; // the validity of receipts to ask for; the product's
+  leaseSeconds?: number; // the length of leases to ask for; the product's
+  retryFor?: number; // for how many seconds a request that failed is sent again; 30
+  now?: () => number; // the clock in milliseconds; Date.now
+}
+
+/** Whether the program may run. */
+export interface Check {
+  allowed: boolean;
+  receipt: Receipt | null; // what allows it
+  reason: string | null; // why not: the reason of a Refused or of a ServiceError, or not_activated
+  online: boolean; // whether the service has answered this check; false: what is stored was enough, or all there was
+}
+
+interface State {
+  license_key: string;
+  documents: Documents;
+  seen: Seen;
+  lists: { etag: string; until: number }; // of the newest list: until when its max-age lasts, in Unix seconds
+}
+
+/** The answer that a license is not valid. */
+class NotValid extends ServiceError {}
+
+/** The license of a program on a device. */
+export class Program {
+  readonly #options: Options;
+  readonly #expected: Expected;
+  readonly #api: string;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#expected = { ...options, root: parseRoot(options.root), grace: options.grace ?? 0 };
+    this.#api = `${parseAddress(options.url)}/v1`;
+  }
+
+  /** Binds this device to a license; without a key, to the license that is stored. Throws if that fails. */
+  activate(licenseKey?: string, { deviceName }: { deviceName?: string } = {}): Promise<Receipt> {
+    return this.#inTurn((state) => {
+      const body = { license_key: licenseKey ?? state.license_key, device_name: deviceName };
+      return this.#obtain(state, "licenses/activate", body, this.#patience);
+    });
+  }
+
+  /** Starts a trial of the product on this device. Throws if that fails. */
+  trial({ buyerEmail }: { buyerEmail?: string } = {}): Promise<Receipt> {
+    return this.#inTurn((state) => this.#obtain(state, "trials", { buyer_email: buyerEmail }, this.#patience));
+  }
+
+  /** Asks the service now whether this device may use its license. Throws if not, and if no answer comes. */
+  validate(): Promise<Receipt> {
+    return this.#inTurn((state) => this.#validate(state, this.#patience));
+  }
+
+  /** Frees this device's slot of the license, and forgets the license. Throws if that fails. */
+  deactivate(): Promise<void> {
+    return this.#inTurn(async (state) => {
+      const { accountId: account_id, mode, deviceId: device_id } = this.#options;
+      const body = { license_key: state.license_key, account_id, mode, device_id };
+      await post(`${this.#api}/licenses/deactivate`, body, this.#patience);
+      state.license_key = state.documents.receipt = "";
+    });
+  }
+
+  /**
+   * Reports whether the program may run. Uses the receipt that is stored, asks the service when a receipt, a list or a
+   * set of keys is due, and keeps to the offline rules where no answer comes. Throws only if the store does.
+   */
+  check(): Promise<Check> {
+    return this.#inTurn(async (state) => {
+      let reason = "not_activated";
+      let online = false;
+      const verifyStored = async () => {
+        try {
+          return await this.#verify(state.documents, state.seen);
+        } catch (error) {
+          if (!(error instanceof Refused)) throw error;
+          if (state.documents.receipt !== "") reason = error.reason;
+          return undefined;
+        }
+      };
+      let held = await verifyStored();
+      try {
+        online = await this.#refresh(state, held);
+        if (online) held = await verifyStored();
+      } catch (error) {
+        if (!(error instanceof Refused || error instanceof ServiceError)) throw error;
+        online = isVerdict(error);
+        held = await verifyStored();
+        if (error instanceof Refused || state.documents.receipt === "") reason = error.reason;
+      }
+      return { allowed: held !== undefined, receipt: held?.receipt ?? null, reason: held ? null : reason, online };
+    });
+  }
+
+  /** Renews what is due. Reports whether the service was asked. */
+  async #refresh(state: State, held?: Verified): Promise<boolean> {
+    if (state.license_key === "" && state.documents.receipt === "") return false;
+    const now = this.#now();
+    if (!held) {
+      await this.#validate(state, this.#patience);
+      return true;
+    }
+    const { receipt, keys, known } = held; // a program that may run anyway does not wait long, and sends once
+    if (now >= (receipt.iat + receipt.exp) / 2) {
+      await this.#validate(state, 0);
+      return true;
+    }
+    const maxAge = receipt.revocation_max_age;
+    const listIsDue = maxAge > 0 && now >= known + maxAge / 2 && now >= state.lists.until;
+    const keysAreDue = now >= (keys.iat + keys.exp) / 2;
+    const documents = { ...state.documents };
+    if (keysAreDue) documents.keys = await this.#getKeys(0);
+    if (listIsDue) documents.revocations = await this.#getLists(state, 0);
+    try {
+      if (keysAreDue || listIsDue) await this.#accept(state, documents, 0);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      await this.#validate(state, 0); // a newer receipt may be good
+    }
+    return keysAreDue || listIsDue;
+  }
+
+  async #validate(state: State, retryFor: number): Promise<Receipt> {
+    try {
+      return await this.#obtain(state, "licenses/validate", { license_key: state.license_key }, retryFor);
+    } catch (error) {
+      if (isVerdict(error)) state.documents.receipt = ""; // the answer counts without a network, too
+      throw error;
+    }
+  }
+
+  /** Asks a route for a receipt, and accepts only one that answers this request. */
+  async #obtain(state: State, route: string, body: Record<string, unknown>, retryFor: number): Promise<Receipt> {
+    const { productId: product_id, accountId: account_id, mode, deviceId: device_id } = this.#options;
+    const { receiptSeconds: receipt_seconds, leaseSeconds: lease_seconds } = this.#options;
+    const nonce = encode(binary(crypto.getRandomValues(new Uint8Array(16))));
+    const data = await post(`${this.#api}/${route}`, {
+      ...body, product_id, account_id, mode, device_id, lease_seconds, receipt: true, receipt_seconds, nonce,
+    }, retryFor);
+    if (data.valid === false) {
+      throw new NotValid("the license is not valid", { status: 200, reason: String(data.reason) });
+    }
+    if (typeof data.receipt !== "string") {
+      throw new ServiceError("the service issues no receipts", { status: 200, reason: "no_receipt" });
+    }
+    const { receipt } = await this.#accept(state, { ...state.documents, receipt: data.receipt }, retryFor, nonce);
+    state.license_key = String(body.license_key ?? data.license_key ?? "");
+    return receipt;
+  }
+
+  /** Verifies documents and keeps them. Gets a set of keys and a whole list where these are what is refused. */
+  async #accept(state: State, documents: Documents, retryFor: number, nonce?: string): Promise<Verified> {
+    for (let keys = false, lists = false; ; ) {
+      try {
+        const verified = await this.#verify(documents, state.seen, nonce);
+        state.documents = documents;
+        state.seen = verified.seen;
+        return verified;
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        if (!keys && (error.document === "keys" || error.reason === "key")) {
+          keys = true;
+          documents = { ...documents, keys: await this.#getKeys(retryFor) };
+        } else if (!lists && error.document === "revocations") {
+          lists = true;
+          documents = { ...documents, revocations: await this.#getLists(state, retryFor, true) };
+        } else {
+          // Newer keys and lists may rule out the stored receipt, too: keep them, so that this holds offline.
+          if (error.document === "receipt" || error.seen) {
+            state.documents = { ...documents, receipt: state.documents.receipt };
+          }
+          state.seen = error.seen ?? state.seen;
+          throw error;
+        }
+      }
+    }
+  }
+
+  #url(document: string): string {
+    const { accountId, mode } = this.#options;
+    return `${this.#api}/accounts/${encodeURIComponent(accountId)}/${mode}/${document}`;
+  }
+
+  async #getKeys(retryFor: number): Promise<string> {
+    const { text } = await get(this.#url("jwks.json"), "", 256 << 10, retryFor);
+    try {
+      return String((JSON.parse(text) as { signed: unknown }).signed);
+    } catch {
+      throw new Refused("malformed", "keys", "the answer is no JSON");
+    }
+  }
+
+  /** Gets the increment since the whole list that is stored, or a whole list. Returns the lists to keep. */
+  async #getLists(state: State, retryFor: number, anew = false): Promise<string[]> {
+    const stored = anew ? [] : state.documents.revocations;
+    const after = Number(peek(stored[0]).epoch ?? 0);
+    const query = after > 0 ? `?after=${after}` : "";
+    const etag = stored.length > 0 ? state.lists.etag : "";
+    const { status, headers, text } = await get(this.#url("revocations") + query, etag, 16 << 20, retryFor);
+    const maxAge = Number(/\bmax-age=(\d{1,9})/.exec(headers.get("Cache-Control") ?? "")?.[1] ?? 0);
+    state.lists = { etag: status === 304 ? etag : (headers.get("ETag") ?? ""), until: this.#now() + maxAge };
+    if (status === 304) return stored;
+    return after > 0 && peek(text).after === after ? [stored[0]!, text] : [text];
+  }
+
+  #verify(documents: Documents, seen: Seen, nonce = ""): Promise<Verified> {
+    return verify({ ...this.#expected, nonce }, documents, seen, this.#now());
+  }
+
+  #now(): number {
+    return Math.floor((this.#options.now ?? Date.now)() / 1000);
+  }
+
+  get #patience(): number {
+    return this.#options.retryFor ?? 30;
+  }
+
+  /** Runs one call after the other, each with the state that is stored, and stores what a call has changed. */
+  #inTurn<T>(call: (state: State) => Promise<T>): Promise<T> {
+    const { store } = this.#options;
+    const turn = this.#last.then(async () => {
+      const text = await store.load();
+      const state = parseState(text ?? "");
+      try {
+        return await call(state);
+      } finally {
+        const changed = JSON.stringify(state);
+        if (changed !== text) await store.save(changed);
+      }
+    });
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+}
+
+/** Reports whether the service has answered that this device may not use the license. */
+function isVerdict(error: unknown): boolean {
+  return error instanceof NotValid || (error instanceof ServiceError && [40001, 40401].includes(error.code));
+}
+
+/** Returns the content of a list, unverified: only to know which list it is. */
+function peek(list = ""): JsonObject {
+  try {
+    return parseObject(octets(decode(list.split(".")[1] ?? "") ?? ""));
+  } catch {
+    return {};
+  }
+}
+
+/** Returns the state of a text. A text that is none counts as no state: the program is not activated. */
+function parseState(text: string): State {
+  const empty: State = {
+    license_key: "",
+    documents: { keys: "", receipt: "", revocations: [] },
+    seen: { time: 0, keys: 0, license_id: "", revision: 0, epoch: 0 },
+    lists: { etag: "", until: 0 },
+  };
+  try {
+    return { ...empty, ...(JSON.parse(text) as object) };
+  } catch {
+    return empty;
+  }
+}
