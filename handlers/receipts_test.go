@@ -43,9 +43,10 @@ func TestReceipts(t *testing.T) {
 	}
 	first := s.activateFor(key, "pc", `,"receipt":true`)
 	r := s.verified(first, "pc")
-	minute := s.clock.Now().Truncate(time.Minute).Unix()
+	minute, revision := s.clock.Now().Truncate(time.Minute).Unix(), s.clock.Now().Unix()
 	if r.Issuer != publicURL || r.LicenseID != s.get(key).text("id") || r.IssuedAt != minute ||
-		r.ExpiresAt != minute+7*24*3600 || r.Status != "activated" || r.MaxDevices != 3 || r.Revision != 1 || r.Trial ||
+		r.ExpiresAt != minute+7*24*3600 || r.Status != "activated" || r.MaxDevices != 3 ||
+		r.Revision != revision || r.Trial ||
 		r.LicenseEndsAt != nil || r.LeaseEndsAt != nil || r.GraceEndsAt != nil || r.Nonce != "" ||
 		string(r.Entitlements["seats"]) != "5" || string(r.Entitlements["edition"]) != `"größte"` ||
 		strings.Contains(first.text("receipt"), key) {
@@ -65,7 +66,7 @@ func TestReceipts(t *testing.T) {
 	s.clock.advance(time.Minute)
 	later := s.verified(s.send("POST", "/v1/licenses/validate", "", `{"license_key":"`+key+
 		`","device_id":"pc","receipt":true}`).must(t, 0), "pc")
-	if later.IssuedAt != minute+60 || later.Revision != 1 || later.ID == r.ID {
+	if later.IssuedAt != minute+60 || later.Revision != revision || later.ID == r.ID {
 		t.Errorf("a minute later: %+v", later)
 	}
 	if none := s.send("POST", "/v1/licenses/validate", "", `{"license_key":"`+key+
@@ -76,13 +77,13 @@ func TestReceipts(t *testing.T) {
 	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"max_devices":2,"entitlements":{"seats":6}}`).must(t, 0)
 	s.send("DELETE", "/v1/licenses/"+key+"/devices/pc", keyAll, "").must(t, 0)
 	back := s.verified(s.activateFor(key, "pc", `,"receipt":true`), "pc")
-	if back.Revision != 4 || back.MaxDevices != 2 || string(back.Entitlements["seats"]) != "6" {
+	if back.Revision <= revision+1 || back.MaxDevices != 2 || string(back.Entitlements["seats"]) != "6" {
 		t.Errorf("after the changes: %+v", back)
 	}
 	s.change(key, "renew", `{"expires_at":"2030-01-03T00:00:00Z"}`).must(t, 0)
 	ends := s.verified(s.activateFor(key, "pc", `,"receipt":true`), "pc")
 	if end := time.Date(2030, 1, 3, 0, 0, 0, 0, time.UTC); ends.ExpiresAt != end.Unix() ||
-		*ends.LicenseEndsAt != "2030-01-03T00:00:00.000Z" || ends.Revision != 5 {
+		*ends.LicenseEndsAt != "2030-01-03T00:00:00.000Z" || ends.Revision != back.Revision+1 {
 		t.Errorf("a license that ends: %+v", ends)
 	}
 	for members, field := range map[string]string{`"receipt_seconds":59`: "receipt_seconds", `"nonce":""`: "nonce",

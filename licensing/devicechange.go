@@ -68,7 +68,7 @@ func (c Activate) change(r *Record, from, to *DeviceEntry, now time.Time) {
 	l := r.License
 	l.Changes = l.Changes.in(now)
 	l.Changes.Count++
-	l.raise()
+	l.raise(now)
 	if r.Listening {
 		_, differ := c.Components.compare(previous.Components)
 		r.recordDevice(EventDeviceChanged, c.By, now, d, jsonMember("previous_device_id", previous.ID),

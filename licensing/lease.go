@@ -204,7 +204,7 @@ func (c Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duration
 		return
 	}
 	d.LeaseEnd = end
-	l.raise()
+	l.raise(now)
 	if now.After(d.LastSeenAt) {
 		d.LastSeenAt = now
 	}

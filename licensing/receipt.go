@@ -78,7 +78,7 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 		if ask&askRecorded != 0 {
 			return
 		}
-		l.ReceiptsUntil, l.Revision, r.Changed = until, max(l.Revision, 1), true
+		l.ReceiptsUntil, l.Revision, r.Changed = until, cmp.Or(l.Revision, nextRevision(0, now)), true
 	}
 	if asked := time.Duration(ask/askSeconds) * time.Second; asked != 0 {
 		length = min(length, asked)
@@ -100,10 +100,16 @@ func dayAfter(t time.Time) ReceiptDay {
 }
 
 // raise notes a change that receipts of the license show.
-func (l *License) raise() {
+func (l *License) raise(now time.Time) {
 	if l.Revision != 0 {
-		l.Revision++
+		l.Revision = nextRevision(l.Revision, now)
 	}
+}
+
+// nextRevision returns a higher revision, at least the Unix seconds: so a license in a store that was restored from a
+// backup soon has later revisions than the lost store has given out.
+func nextRevision(before uint64, now time.Time) uint64 {
+	return max(before+1, uint64(max(now.Unix(), 0)))
 }
 
 // shown is what receipts of a license show, apart from the device. Removals and leases of devices raise the revision by
@@ -132,7 +138,7 @@ func applyShown(r *Record, c Command, now time.Time) (Result, error) {
 	before, revision := r.License.shown(), r.License.Revision
 	result, err := c.apply(r, now)
 	if l := r.License; l.Revision == revision && l.shown() != before {
-		l.raise()
+		l.raise(now)
 	}
 	if err == nil {
 		result.License.Revision = r.License.Revision

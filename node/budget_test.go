@@ -10,7 +10,7 @@ import (
 // record is stored.
 func TestOwnersOfRecords(t *testing.T) {
 	owner := licensing.Owner{AccountID: "acct_1", Mode: licensing.Live}
-	for kind := licensing.KindLicense; kind <= licensing.KindSettings; kind++ {
+	for kind := licensing.KindLicense; kind <= licensing.KindReceiptKeys; kind++ {
 		ref, record := licensing.Ref{Kind: kind, Owner: owner}, licensing.Record{}
 		switch kind {
 		case licensing.KindLicense:
