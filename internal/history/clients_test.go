@@ -138,7 +138,8 @@ func newLicense(p plan, key licensing.LicenseKey) *license {
 // lost.
 func (l *license) spent() bool {
 	unknowns := maxUnknowns - l.clients
-	if l.keyed || l.sold || l.lease != 0 || l.changes > 0 || l.inactive || slices.ContainsFunc(l.odds, odd.multiplies) {
+	if l.keyed || l.sold || l.lease != 0 || l.grace != 0 || l.changes > 0 || l.inactive ||
+		slices.ContainsFunc(l.odds, odd.multiplies) {
 		unknowns = min(unknowns, fewUnknowns)
 	}
 	return l.unknowns.Load() > int32(unknowns) || l.asked.Load() > int32(maxOperations-l.clients)
