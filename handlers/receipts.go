@@ -65,9 +65,7 @@ func (s *Server) sign(
 	if err := json.Unmarshal(metadata(entitled.At(l.CreatedAt, issued)), &r.Entitlements); err != nil {
 		return "", err
 	}
-	if r.ID, err = receiptID(&r); err != nil {
-		return "", err
-	}
+	r.ID = receiptID(&r)
 	return r.Sign(signer.Signing(issued))
 }
 
@@ -78,17 +76,16 @@ func timeText(t time.Time) *string {
 	return new(t.UTC().Format(timeFormat))
 }
 
-// receiptID returns the id of a receipt. Equal receipts have one id, unless the request has a nonce.
-func receiptID(r *receipt.Receipt) (string, error) {
-	content, err := json.Marshal(r)
-	if err != nil {
-		return "", err
-	}
+// receiptID returns the id of a receipt: a hash of what makes its content. Equal receipts have one id, unless the
+// request has a nonce.
+func receiptID(r *receipt.Receipt) string {
+	of := fmt.Appendf(make([]byte, 0, 256), "%s\x00%d\x00%d\x00%d\x00%s\x00", r.LicenseID, r.Revision, r.IssuedAt,
+		r.ExpiresAt, r.DeviceID)
 	if r.Nonce != "" {
-		content = append(content, rand.Text()...)
+		of = append(of, rand.Text()...)
 	}
-	sum := sha256.Sum256(content)
-	return "rcp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])), nil
+	sum := sha256.Sum256(of)
+	return "rcp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
 // receiptValidity parses how long receipts of a product are valid, in seconds.
