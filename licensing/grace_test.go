@@ -144,3 +144,30 @@ func TestGraceProblem(t *testing.T) {
 		t.Errorf("the grace ends at %v", end)
 	}
 }
+
+// TestDevicesThatChangeInGrace: in the grace, a bound device goes on under a new id, and no other device begins.
+func TestDevicesThatChangeInGrace(t *testing.T) {
+	r := matching()
+	r.License.ExpiresAt, r.License.Grace = noon, licensing.Period{Days: 3}
+	for _, c := range []struct {
+		sends licensing.Components
+		at    time.Time
+		goes  bool
+	}{
+		{composed("3", "c"), noon, false},
+		{composed("1", "b"), noon, false}, // of two devices
+		{composed("1", "c"), noon.Add(3 * day), false},
+		{composed("1", "c"), noon.Add(3*day - 1), true},
+	} {
+		activate := licensing.Activate{Target: ours, Device: "tv", Components: c.sends}
+		growth := licensing.GrowthOf(activate, &r, c.at)
+		_, err := run(t, &r, activate, c.at)
+		if reason := licensing.ReasonOf(err); (err == nil) != c.goes || !c.goes && (reason != "license_expired" ||
+			growth != licensing.NoGrowth) {
+			t.Errorf("%v at %v: %v, growth %v", c.sends, c.at, err, growth)
+		}
+	}
+	if r.Devices["laptop"].Bound || !r.Devices["tv"].Bound || r.License.CurrentDevices != 2 {
+		t.Errorf("bound are %v", boundTo(&r))
+	}
+}

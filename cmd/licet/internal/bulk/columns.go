@@ -31,7 +31,7 @@ func Columns() []string {
 		idColumn, licenseKeyColumn, externalKeyColumn, statusColumn, productIDColumn, "order_no", maxDevicesColumn,
 		"current_devices", "created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at",
 		stateReasonColumn, metadataColumn, entitlementsColumn, buyerEmailColumn, referenceColumn,
-		"trial",
+		"trial", "grace_ends_at",
 	}
 }
 
@@ -42,7 +42,7 @@ func exported(l *client.License) []string {
 		strconv.Itoa(l.MaxDevices), strconv.Itoa(l.CurrentDevices),
 		stamp(l.CreatedAt), stamp(l.ActivatedAt), stamp(l.ExpiresAt), stamp(l.SuspendedAt), stamp(l.RevokedAt),
 		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l.Entitlements))), guard(l.BuyerEmail),
-		guard(l.CustomerReference), strconv.FormatBool(l.Trial),
+		guard(l.CustomerReference), strconv.FormatBool(l.Trial), stamp(l.GraceEndsAt),
 	}
 }
 

@@ -48,6 +48,7 @@ func wantExport(t *testing.T, text string, want map[string]client.License) {
 			"suspended_at": stamp(l.SuspendedAt), "revoked_at": stamp(l.RevokedAt),
 			"state_reason": strings.Replace(l.StateReason, "=", "'=", 1), "metadata": string(l.Metadata),
 			"entitlements": entitlements, "trial": strconv.FormatBool(l.ProductID == "tried"),
+			"grace_ends_at": stamp(l.GraceEndsAt),
 		} {
 			if got, there := row[column]; got != cell || !there {
 				t.Errorf("%s of %s is %q, want %q", column, key, got, cell)
@@ -71,6 +72,9 @@ func TestExportIsTheListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.StartTrial(t.Context(), client.NewTrial{ProductID: "tried", DeviceID: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PutProduct(t.Context(), "viewer", client.ProductTerms{Grace: "P7D"}); err != nil {
 		t.Fatal(err)
 	}
 	zero := 0
@@ -98,6 +102,9 @@ func TestExportIsTheListing(t *testing.T) {
 		t.Fatal(rows, err)
 	}
 	wantExport(t, out.String(), listed(t, c))
+	if !strings.Contains(out.String(), ",false,2040-01-09T03:04:05.006Z\n") {
+		t.Errorf("no row has the end of a grace: %s", out.String())
+	}
 
 	filtered := newExport(c)
 	filtered.Filter.Status = "suspended"

@@ -259,8 +259,8 @@ func TestImportCustomers(t *testing.T) {
 	if _, err := newExport(c).To(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), ",Ada@example.com,C-1,false\n") ||
-		!strings.Contains(out.String(), ",,'=C-2,false\n") {
+	if !strings.Contains(out.String(), ",Ada@example.com,C-1,false,\n") ||
+		!strings.Contains(out.String(), ",,'=C-2,false,\n") {
 		t.Errorf("exported: %s", out.String())
 	}
 	newImport(t, c, out.String()).want(t, bulk.ImportSummary{Rows: 2, Unchanged: 2})
