@@ -411,6 +411,9 @@ func walkKeys(t *testing.T, shop *client.Client) {
 		rotated.Keys[0].KeyID != signing.Keys[0].KeyID || !rotated.Keys[1].EndsAt.IsZero() {
 		t.Errorf("the receipt keys are %+v, then %+v", signing, rotated)
 	}
+	if _, err := shop.ReleaseSeat(ctx, "no release"); !client.HasReason(err, client.ReasonInvalidField) {
+		t.Errorf("a release that is none: %v", err)
+	}
 	if a := must[*client.Account](t)(shop.Account(ctx)); a.AccountID == "" || a.Mode != "test" ||
 		a.ExternalKeys != client.MatchExact {
 		t.Errorf("the account is %+v", a)

@@ -42,3 +42,22 @@ func (c *Client) receiptKeys(ctx context.Context, route string, options []CallOp
 	}
 	return k, nil
 }
+
+// Released is the seat that a release has given back.
+type Released struct {
+	LicenseID      string `json:"license_id"`
+	DeviceID       string `json:"device_id"`
+	Removed        bool   `json:"removed"` // false: the seat was free, or was bound again since
+	CurrentDevices int    `json:"current_devices"`
+}
+
+// ReleaseSeat frees the seat that a device without network has given back. release is the armored text that the device
+// has signed; see package receipt.
+func (c *Client) ReleaseSeat(ctx context.Context, release string, options ...CallOption) (*Released, error) {
+	r := new(Released)
+	in := map[string]string{"release": release}
+	if err := c.do(ctx, "POST /v1/receipts/release", nil, nil, in, r, options); err != nil {
+		return nil, err
+	}
+	return r, nil
+}

@@ -39,6 +39,7 @@ type call struct {
 	path            string // with the query, encoded
 	body            []byte
 	key             string // the Idempotency-Key; empty: none
+	etag            string // for If-None-Match; empty: none
 	record          *Response
 }
 
@@ -51,19 +52,14 @@ const maxResponse = 64 << 20
 func (c *Client) do(
 	ctx context.Context, route string, values []string, query url.Values, in, out any, options []CallOption,
 ) error {
-	sent := call{record: new(Response)}
-	sent.method, sent.pattern, _ = strings.Cut(route, " ")
-	for _, option := range options {
-		option(&sent)
-	}
-	*sent.record = Response{}
-	var err error
-	if sent.path, err = expandPath(sent.pattern, values); err != nil {
+	sent, err := newCall(route, values, query)
+	if err != nil {
 		return err
 	}
-	if len(query) > 0 {
-		sent.path += "?" + query.Encode()
+	for _, option := range options {
+		option(sent)
 	}
+	*sent.record = Response{}
 	if in != nil {
 		if sent.body, err = encode(in); err != nil {
 			return sent.failed(err)
@@ -75,7 +71,21 @@ func (c *Client) do(
 	case sent.key == "":
 		sent.key = c.newKey()
 	}
-	return c.sendWithRetries(ctx, &sent, out)
+	return c.sendWithRetries(ctx, sent, func() error { return c.attempt(ctx, sent, out) })
+}
+
+// newCall returns a call of a route with the values of its variable segments.
+func newCall(route string, values []string, query url.Values) (*call, error) {
+	sent := &call{record: new(Response)}
+	sent.method, sent.pattern, _ = strings.Cut(route, " ")
+	var err error
+	if sent.path, err = expandPath(sent.pattern, values); err != nil {
+		return nil, err
+	}
+	if len(query) > 0 {
+		sent.path += "?" + query.Encode()
+	}
+	return sent, nil
 }
 
 // encode returns a body as JSON, without the escapes for HTML.
@@ -119,9 +129,18 @@ func (c *call) failed(err error) error {
 
 // send sends a call once and reads the response.
 func (c *Client) send(ctx context.Context, sent *call) (*result, error) {
-	request, err := http.NewRequestWithContext(ctx, sent.method, c.base+sent.path, bytes.NewReader(sent.body))
+	response, text, err := c.roundTrip(ctx, sent)
 	if err != nil {
 		return nil, err
+	}
+	return readResponse(response, text), nil
+}
+
+// roundTrip sends a call once, and returns the response with its body.
+func (c *Client) roundTrip(ctx context.Context, sent *call) (*http.Response, []byte, error) {
+	request, err := http.NewRequestWithContext(ctx, sent.method, c.base+sent.path, bytes.NewReader(sent.body))
+	if err != nil {
+		return nil, nil, err
 	}
 	request.Header.Set("User-Agent", c.userAgent)
 	request.Header.Set("Accept", "application/json")
@@ -131,6 +150,9 @@ func (c *Client) send(ctx context.Context, sent *call) (*result, error) {
 	if sent.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	if sent.etag != "" {
+		request.Header.Set("If-None-Match", sent.etag)
+	}
 	if sent.key != "" {
 		request.Header.Set("Idempotency-Key", sent.key)
 	}
@@ -139,15 +161,15 @@ func (c *Client) send(ctx context.Context, sent *call) (*result, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, withoutURL(err)
+		return nil, nil, withoutURL(err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the response: %w", err)
+		return nil, nil, fmt.Errorf("read the response: %w", err)
 	}
 	if len(text) > maxResponse {
-		return nil, errResponseTooLong
+		return nil, nil, errResponseTooLong
 	}
-	return readResponse(response, text), nil
+	return response, text, nil
 }

@@ -19,11 +19,11 @@ func OnRetry(f func(err error, wait time.Duration) bool) Option {
 	return func(c *Client) { c.onRetry = f }
 }
 
-// sendWithRetries sends a call until it succeeds, fails with an error that is not retryable, or its time is over.
-func (c *Client) sendWithRetries(ctx context.Context, sent *call, out any) error {
+// sendWithRetries tries a call until it succeeds, fails with an error that is not retryable, or its time is over.
+func (c *Client) sendWithRetries(ctx context.Context, sent *call, try func() error) error {
 	started := time.Now()
 	for tries := 1; ; tries++ {
-		err := c.attempt(ctx, sent, out)
+		err := try()
 		sent.record.Tries = tries
 		if err == nil || ctx.Err() != nil || !retryable(err) {
 			return err

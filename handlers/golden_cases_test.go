@@ -114,6 +114,11 @@ var goldenCases = []struct {
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
 			body: `{"product_id":"editor","quantity":1}`}.once("a-grant")
 	}},
+	{"released", nil, func(s *fixture) wire {
+		s.product("editor", `"self_service_deactivation":true`).must(s.t, 0)
+		return wire{method: "POST", path: "/v1/receipts/release",
+			body: `{"release":` + quoted(s.release(s.license(), "lab-7")) + `}`}
+	}},
 	{"receipt_keys", nil, func(*fixture) wire {
 		return wire{method: "PUT", path: "/v1/receipt_keys", key: keyAll}
 	}},

@@ -19,6 +19,7 @@ type receiptRequest struct {
 	Receipt        flag    `json:"receipt"`
 	ReceiptSeconds integer `json:"receipt_seconds"`
 	Nonce          text    `json:"nonce"`
+	DeviceKey      text    `json:"device_key"`
 }
 
 const (
@@ -29,6 +30,13 @@ const (
 func (in *receiptRequest) check(c *checks) {
 	c.integer("receipt_seconds", in.ReceiptSeconds, false, leastReceipt, mostReceipt)
 	c.pin("nonce", in.Nonce)
+	switch {
+	case c.describe("device_key", Limits{MinLength: 43, MaxLength: 43}) || !in.DeviceKey.given:
+	case receipt.KeyIDOf(in.DeviceKey.value) == "":
+		c.add("device_key", "must be an Ed25519 public key: 32 bytes in base64url, 43 characters")
+	case !in.Nonce.given:
+		c.add("nonce", "is required along with device_key")
+	}
 }
 
 func (in *receiptRequest) ask() licensing.ReceiptAsk {
@@ -38,7 +46,7 @@ func (in *receiptRequest) ask() licensing.ReceiptAsk {
 // sign returns the receipt that a result leads to; empty if to none. The change that result reports has landed, so no
 // error says that nothing was changed.
 func (s *Server) sign(
-	ctx context.Context, result *licensing.Result, entitled licensing.Entitled, nonce string,
+	ctx context.Context, result *licensing.Result, entitled licensing.Entitled, in *receiptRequest,
 ) (string, error) {
 	if result.Receipt == (licensing.ReceiptTimes{}) {
 		return "", nil
@@ -60,7 +68,7 @@ func (s *Server) sign(
 		Status: string(l.Status(issued)), MaxDevices: l.MaxDevices, Trial: l.IsTrial(),
 		LicenseEndsAt: timeText(l.ExpiresAt), LeaseEndsAt: timeText(result.Device.LeaseEnd),
 		GraceEndsAt: timeText(l.GraceEndsAt()),
-		Revision:    int64(l.Revision), Nonce: nonce,
+		Revision:    int64(l.Revision), Nonce: in.Nonce.value, DeviceKey: receipt.KeyIDOf(in.DeviceKey.value),
 	}
 	if err := json.Unmarshal(metadata(entitled.At(l.CreatedAt, issued)), &r.Entitlements); err != nil {
 		return "", err

@@ -23,7 +23,7 @@ func (s *fixture) verified(a answer, device string) *receipt.Receipt {
 	if err != nil {
 		s.t.Fatalf("%v: %s", err, a.body)
 	}
-	return r
+	return r.Receipt
 }
 
 func (s *fixture) activateFor(key, device, members string) answer {

@@ -144,6 +144,9 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden,
 				licensing.ReasonLicenseKeyReplaced),
 
+		command[releaseRequest]("/v1/receipts/release", endUserRoutes.releaseSeat).
+			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden),
+
 		command[trialRequest]("/v1/trials", endUserRoutes.startTrial, mayCreate).
 			refuses(licensing.ReasonTrialUsed, licensing.ReasonTrialNotOffered, licensing.ReasonProductNotFound,
 				licensing.ReasonAccountBudgetReached),

@@ -177,7 +177,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 	if err != nil {
 		return validation{}, err
 	}
-	signed, err := s.sign(ctx, &result, entitled, in.Nonce.value)
+	signed, err := s.sign(ctx, &result, entitled, &in.receiptRequest)
 	if err != nil {
 		return validation{}, err
 	}
@@ -326,12 +326,12 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		return nil, err
 	}
 	c.bound = result.Bound
-	return s.activated(ctx, &result, in.sent, in.Nonce.value)
+	return s.activated(ctx, &result, in.sent, &in.receiptRequest)
 }
 
-// activated answers an activation with the key and the nonce of the request.
+// activated answers an activation with the key of the request, and with the receipt that the request asks for.
 func (s endUserRoutes) activated(
-	ctx context.Context, result *licensing.Result, key, nonce string,
+	ctx context.Context, result *licensing.Result, key string, in *receiptRequest,
 ) (*activation, error) {
 	l, d, now := &result.License, &result.Device, s.cfg.Node.Now()
 	entitled, err := s.cfg.Node.Entitled(ctx, *l)
@@ -358,7 +358,7 @@ func (s endUserRoutes) activated(
 		answer.Entitlements = json.RawMessage(has)
 	}
 	answer.LeaseExpiresAt, answer.LeaseRemaining = leaseAnswer(result)
-	if answer.Receipt, err = s.sign(ctx, result, entitled, nonce); err != nil {
+	if answer.Receipt, err = s.sign(ctx, result, entitled, in); err != nil {
 		return nil, err
 	}
 	if d.Named {

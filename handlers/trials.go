@@ -139,5 +139,5 @@ func (s endUserRoutes) startTrial(ctx context.Context, c *call, in trialRequest)
 		return nil, err
 	}
 	c.created, c.bound = result.Created, result.Bound
-	return s.activated(ctx, &result, s.keys.Text(result.License.CurrentKey()), in.Nonce.value)
+	return s.activated(ctx, &result, s.keys.Text(result.License.CurrentKey()), &in.receiptRequest)
 }

@@ -117,7 +117,7 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 		}
 	case licensing.DeactivateDevice:
 		if a.Reason = n.selfServiceRemoval(c.Device, now); a.Reason == "" {
-			return n.do(licensing.RemoveDevice(c), now)
+			return n.do(licensing.RemoveDevice{Target: c.Target, Device: c.Device}, now)
 		}
 	case licensing.ValidateLicense:
 		a.Invalid, a.Device = n.validate(c, now)

@@ -100,6 +100,8 @@ func (l *License) unusable(productID string, held bool, now time.Time) *Error {
 type DeactivateDevice struct {
 	Target
 	Device string
+	// BoundBy: a device that was bound later stays; zero: none does. It is in whole seconds.
+	BoundBy time.Time
 }
 
 // DeviceID returns the device to remove.
@@ -115,8 +117,13 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	if err := l.judge(c.Key, r.Devices[c.Device].holds(l.LeaseTime(now)), now); err != nil {
 		return Result{}, err
 	}
+	remove := RemoveDevice{Target: c.Target, Device: c.Device}
+	if entry := r.Devices[c.Device]; !c.BoundBy.IsZero() && entry != nil && entry.Bound &&
+		entry.Device.BoundAt.Truncate(time.Second).After(c.BoundBy) {
+		return Result{License: *l}, nil
+	}
 	if l.Lease.Leased() { // a lease may always be given back
-		return RemoveDevice(c).apply(r, now)
+		return remove.apply(r, now)
 	}
 	if !l.SelfService.Allowed {
 		return Result{}, ErrSelfService
@@ -129,7 +136,7 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 		removals.Count++
 		l.Removals = removals
 	}
-	return RemoveDevice(c).apply(r, now)
+	return remove.apply(r, now)
 }
 
 // Removals counts the devices that end users have removed in a calendar month of UTC.

@@ -13,6 +13,7 @@ const (
 	receiptType     = "licet-receipt+jwt"
 	keySetType      = "licet-keys+jwt"
 	revocationsType = "licet-revocations+jwt"
+	releaseType     = "licet-release+jwt"
 )
 
 // The largest documents, in characters. A receipt has at most 64 entitlements and a license's own 4 KiB.

@@ -68,3 +68,12 @@ func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + encoding.EncodeToString(key) + `"}`))
 	return encoding.EncodeToString(sum[:])
 }
+
+// KeyIDOf returns the id of a public key in base64url; empty if the text is none.
+func KeyIDOf(public string) string {
+	raw, err := unbase64(public)
+	if err != nil || len(raw) != ed25519.PublicKeySize {
+		return ""
+	}
+	return KeyID(raw)
+}

@@ -1,6 +1,9 @@
 package receipt
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reason is why a document is refused. The words are part of the format: each client has the same.
 type Reason string
@@ -37,13 +40,33 @@ const (
 	Voided Reason = "voided"
 )
 
+// Kind is which document is refused.
+type Kind string
+
+// The kinds of documents.
+const (
+	KeySetDocument      Kind = "keys"
+	ReceiptDocument     Kind = "receipt"
+	RevocationsDocument Kind = "revocations"
+)
+
 // Error is the refusal of a document.
 type Error struct {
-	Reason Reason
-	Detail string // for a log: names the member or the part, never the content of the document
+	Reason   Reason
+	Document Kind
+	Detail   string // for a log: names the member or the part, never the content of the document
 }
 
 func (e *Error) Error() string { return "receipt: " + string(e.Reason) + ": " + e.Detail }
+
+// in notes which document an [*Error] refuses.
+func in(document Kind, err error) error {
+	var refused *Error
+	if errors.As(err, &refused) {
+		refused.Document = document
+	}
+	return err
+}
 
 func refuse(reason Reason, format string, args ...any) error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}

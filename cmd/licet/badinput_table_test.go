@@ -44,6 +44,7 @@ type badThings struct {
 	license, doomed, absentKey          string // license keys
 	unpaid, paid, canceled, absentOrder string // order numbers
 	keyID, doomedKey                    string
+	release                             string // of the seat of a device, in JSON
 	endpoint, doomedEndpoint            string // of webhooks
 	event, theirEvent                   string // ids
 	token                               string // of the pay page of the order unpaid
@@ -159,7 +160,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	at := map[string]string{"license_key": x.license}
 	why := map[string]string{"reason": `"why"`}
 	asksReceipt := []badInput{badBody("receipt"), // a boolean has no bad value that is one
-		badBody("receipt_seconds", "59", "7776001", "-1"), pins("nonce")}
+		badBody("receipt_seconds", "59", "7776001", "-1"), pins("nonce"),
+		badBody("device_key", `""`, `"x"`, `"`+strings.Repeat("A", 44)+`"`)}
 	return map[string]badRoute{
 		"POST /v1/licenses/activate": {
 			good: open, required: needed,
@@ -177,6 +179,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			good: open, required: needed,
 			bad: []badInput{licenseKey, absent, device, pins("account_id"), pins("mode")},
 		},
+		"POST /v1/receipts/release": {good: map[string]string{"release": x.release}, required: []string{"release"},
+			bad: []badInput{badBody("release", `""`, `"x"`, `"-----BEGIN LICET RELEASE-----\nAAAA\n-----END LICET `+
+				`RELEASE-----\n"`)}},
 		"POST /v1/trials": {
 			good: map[string]string{"product_id": `"editor"`, "device_id": `"bad"`, "account_id": `"` + x.account + `"`,
 				"mode": `"test"`},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +17,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
+	"licet/receipt"
 )
 
 // TestBadInput sends every route everything that it must refuse, and looks after
@@ -259,6 +262,7 @@ func (b *badInputs) order(weak string) {
 		wrong(41500, header("Content-Type", "text/plain"))
 		wrong(40000, func(s *sent) {
 			s.members["license_key"], s.members["reason"], s.members["device_id"] = "7", "7", "7"
+			s.members["release"] = "7"
 		})
 	}
 	// Of each kind of refusal of the table the first one.
@@ -441,6 +445,7 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 			t.Fatalf("%v %s", err, r.body)
 		}
 	}
+	x.release = releaseOf(t, p.api, x.doomed)
 	unpaid, paid := order(p.api), order(p.api)
 	x.unpaid, x.paid = unpaid.text("order_no"), paid.text("order_no")
 	p.want(t, 200, "PUT", "/v1/orders/"+x.paid+"/sandbox_payment", "")
@@ -539,4 +544,25 @@ func storeDifference(before, after map[string]string) (text string) {
 		}
 	}
 	return text
+}
+
+// releaseOf binds a device without network, and returns the device's release as JSON.
+func releaseOf(t *testing.T, a api, key string) string {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := a.want(t, 200, "POST", "/v1/licenses/activate", fmt.Sprintf(
+		`{"license_key":%q,"device_id":"lab","receipt":true,"nonce":"n","device_key":%q}`, key,
+		base64.RawURLEncoding.EncodeToString(public))).Data
+	text, err := (&receipt.Release{Receipt: bound.text("receipt"), IssuedAt: 1}).Sign(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(quoted)
 }

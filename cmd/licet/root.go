@@ -60,7 +60,8 @@ devices; removing a device frees its slot.`,
 		newServeCommand(build, stderr))
 	addGroup(root, "Call a service:", cli.Commands(setup)...)
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))
-	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), newVersion(build, stdout))
+	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), cli.OfflineCommands(),
+		newVersion(build, stdout))
 	root.SetHelpCommandGroupID("Other commands:")
 	root.SetCompletionCommandGroupID("Other commands:")
 	return root

@@ -104,6 +104,17 @@ func TestDocumentedReceiptsRun(t *testing.T) {
 	}
 }
 
+// TestDocumentedOfflineRun runs all commands of docs/guides/offline.md.
+func TestDocumentedOfflineRun(t *testing.T) {
+	t.Parallel()
+	_, out, blocks := runDocumented(t, docPage(t, "guides/offline.md"))
+	for _, want := range []string{"request.receipt.txt", "microscope-7", "no devices"} {
+		if blocks < 6 || !strings.Contains(out, want) {
+			t.Errorf("%d blocks, and no %s in what it printed:\n%s", blocks, want, out)
+		}
+	}
+}
+
 // TestDocumentedLeasesRun runs all commands of docs/guides/floating.md.
 func TestDocumentedLeasesRun(t *testing.T) {
 	t.Parallel()

@@ -241,6 +241,11 @@ func members() map[string]string {
 		"ActivationRequest.receipt": askedReceipt, "ValidationRequest.receipt": askedReceipt,
 		"TrialRequest.receipt": askedReceipt,
 		"receipt_seconds":      "for how long the receipt is to be valid at most. Left out: as the product says",
+		"device_key": "an Ed25519 public key of the device, 32 bytes in base64url. The receipt names the key, which " +
+			"may [give the seat back](#release-a-seat). Needs `nonce`",
+		"license_id":       "the id of the license",
+		"release":          "the armored text that the device has signed",
+		"Released.removed": "whether the device was bound, and was not bound again since",
 		"nonce": "a text that the receipt repeats. A receipt with a nonce is always a new one; without it, an " +
 			"unchanged license and device get the same receipt again within a minute",
 		"Product.receipt": "whether activations, validations and trials carry a receipt even if they do not ask " +

@@ -27,6 +27,7 @@ var runners = map[string]string{
 	"docs/guides/expiry.md":                     "cmd/licet TestDocumentedExpiryRuns",
 	"docs/guides/receipts.md":                   "cmd/licet TestDocumentedReceiptsRun",
 	"docs/guides/floating.md":                   "cmd/licet TestDocumentedLeasesRun",
+	"docs/guides/offline.md":                    "cmd/licet TestDocumentedOfflineRun",
 	"docs/guides/events.md":                     "cmd/licet TestDocumentedEventsRun",
 	"docs/guides/helm.md":                       "deploy/k8s/check TestChartGuide",
 	"docs/guides/import-gumroad.md":             "cmd/licet TestDocumentedForeignImportsRun",

@@ -69,7 +69,7 @@ var packages = []row{
 		imports: []string{
 			"internal/backoff",
 			"cmd/licet/internal/bulk", "cmd/licet/internal/migrate", "client", "cmd/licet/internal/terminal",
-			"licensing",
+			"licensing", "receipt",
 		},
 		mayPanic: true,
 	},
@@ -103,6 +103,12 @@ var packages = []row{
 		purpose:    "for receivers of webhooks: verify a message and return its event",
 		imports:    []string{"client"},
 		thirdParty: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"},
+	},
+	{
+		path:       "client/offline",
+		purpose:    "the Go client of installed programs; imports no third-party code",
+		imports:    []string{"client", "receipt"},
+		thirdParty: []string{},
 	},
 	{
 		path:       "client",

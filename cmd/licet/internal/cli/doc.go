@@ -44,6 +44,8 @@
 //	importproducts.go   warnings about products that the service lacks
 //	importreport.go     what licet import would do
 //	redact.go           licet redact
+//	receiptfiles.go     licet receipts issue, verify, release
+//	offline.go          licet offline, on a device without network
 package cli
 
 import (

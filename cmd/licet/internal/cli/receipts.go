@@ -12,10 +12,11 @@ import (
 type receiptGroup struct{ Setup }
 
 func (s receiptGroup) receiptCommands() *cobra.Command {
-	return group("receipts", "Show and rotate the keys that sign receipts",
-		`  licet receipts root
+	return group("receipts", "Receipt files for devices without network, and the keys that sign receipts",
+		`  licet receipts issue request.txt
+  licet receipts root
   licet receipts rotate`,
-		s.receiptsRoot(), s.receiptsRotate())
+		s.receiptsIssue(), s.receiptsVerify(), s.receiptsRelease(), s.receiptsRoot(), s.receiptsRotate())
 }
 
 func (s receiptGroup) receiptsRoot() *cobra.Command {

@@ -1,0 +1,59 @@
+package offline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"licet/receipt"
+)
+
+// Store keeps one text between two starts of the program. The text holds the license key.
+type Store interface {
+	// Load returns the text that was saved last; nothing if there is none.
+	Load() ([]byte, error)
+	Save(text []byte) error
+}
+
+// state is what a device keeps.
+type state struct {
+	LicenseKey string            `json:"license_key"`
+	Documents  receipt.Documents `json:"documents"`
+	Seen       receipt.Seen      `json:"seen"`
+	Lists      listState         `json:"lists"`
+	AirGap     airGap            `json:"air_gap"`
+}
+
+// listState is about the newest list of revocations.
+type listState struct {
+	ETag  string `json:"etag"`
+	Until int64  `json:"until"` // Unix seconds: when its max-age ends
+}
+
+// activated reports whether the device has a license.
+func (s *state) activated() bool { return s.LicenseKey != "" || s.Documents.Receipt != "" }
+
+// inTurn runs one call after the other, each with the state that is stored, and stores what the call has changed. A
+// text that is no state counts as none: the program is not activated.
+func (l *License) inTurn(call func(*state) error) error {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	text, err := l.cfg.Store.Load()
+	if err != nil {
+		return fmt.Errorf("offline: load the state: %w", err)
+	}
+	s := &state{}
+	if json.Unmarshal(text, s) != nil {
+		s = &state{}
+	}
+	err = call(s)
+	changed, failed := json.Marshal(s)
+	if failed == nil && !bytes.Equal(changed, text) {
+		failed = l.cfg.Store.Save(changed)
+	}
+	if failed != nil {
+		return errors.Join(err, fmt.Errorf("offline: save the state: %w", failed))
+	}
+	return err
+}

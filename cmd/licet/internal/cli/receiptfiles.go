@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"licet/client"
+	"licet/receipt"
+)
+
+func (s receiptGroup) receiptsIssue() *cobra.Command {
+	var dir string
+	var seconds int
+	return s.command(spec{
+		use: "issue REQUEST...", short: "Bind devices without network, and make their receipt files",
+		long: `Bind the device of each request, as an activation does, and make its receipt file. A request is a file
+that licet offline request has made. Repeating the command takes no further slot.`,
+		example: `  licet receipts issue request.txt
+  licet receipts issue requests/*.txt --dir receipts`,
+		resumes: true, resumeHint: "repeat the command: a bound device takes no further slot", noOutput: true,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&dir, "dir", "", "`directory` for the receipt files; beside the requests if left out")
+			cmd.Flags().IntVar(&seconds, "receipt-seconds", 0,
+				"`validity` of the receipts, in seconds (default: the product's)")
+		},
+		run: func(c *session, args []string) error {
+			failed := 0
+			for _, path := range args {
+				to, err := c.issueReceipt(path, dir, seconds)
+				if err != nil {
+					failed++
+					fmt.Fprintf(c.stderr, "%s: %s\n", path, c.explain(err))
+					continue
+				}
+				if err := c.write([]byte(to + "\n")); err != nil {
+					return err
+				}
+			}
+			if failed > 0 {
+				return fmt.Errorf("%w: %d of %d requests failed", errFailed, failed, len(args))
+			}
+			return nil
+		},
+	})
+}
+
+// issueReceipt writes the receipt file for the request in a file, and returns its path.
+func (c *session) issueReceipt(path, dir string, seconds int) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	r, err := receipt.ParseRequest(string(text))
+	if err != nil {
+		return "", err
+	}
+	a, err := c.client.Activate(c.ctx, client.Activation{LicenseKey: r.LicenseKey, DeviceID: r.DeviceID,
+		DeviceName: r.DeviceName, DeviceComponents: r.Components, ReceiptRequest: client.ReceiptRequest{
+			Receipt: true, ReceiptSeconds: seconds, Nonce: r.Nonce, DeviceKey: r.DeviceKey,
+		}})
+	if err != nil {
+		return "", err
+	}
+	keys, err := c.client.ReceiptKeySet(c.ctx, a.AccountID, a.Mode)
+	if err != nil {
+		return "", err
+	}
+	file, err := (&receipt.File{Keys: keys.Text, Receipt: a.Receipt}).Armor()
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(path)
+	if dir == "" {
+		dir = filepath.Dir(path)
+	}
+	to := filepath.Join(dir, strings.TrimSuffix(name, filepath.Ext(name))+".receipt.txt")
+	return to, os.WriteFile(to, []byte(file), 0o600)
+}
+
+func (s receiptGroup) receiptsRelease() *cobra.Command {
+	return s.command(spec{
+		use: "release RELEASE_FILE", short: "Free the seat that a device without network has given back",
+		long: `Free the seat that a device without network has given back. The file is what licet offline release has
+made. A seat that was bound again since stays bound.`,
+		example: `  licet receipts release release.txt`,
+		route:   "POST /v1/receipts/release",
+		resumes: true, resumeHint: "repeat the command: a seat that is free stays free",
+		run: func(c *session, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.ReleaseSeat(c.ctx, string(text), as...))
+			})
+		},
+	})
+}
+
+func (s Setup) receiptsVerify() *cobra.Command {
+	var root, output, request string
+	var want receipt.Verifier
+	cmd := &cobra.Command{
+		Use:   "verify RECEIPT_FILE",
+		Short: "Verify a receipt file under a root key",
+		Long: `Verify a receipt file under a root key, as a program does without network: the signatures, the times,
+and what the flags name. The command calls no service and knows no list of revocations.`,
+		Example: `  licet receipts verify receipt.txt --root "$(licet receipts root)"
+  licet receipts verify receipt.txt --root licet_root_… --request request.txt`,
+		Args: Arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if want.Root, err = receipt.ParseRoot(root); err != nil {
+				return BadUsage("--root must be the line that licet receipts root prints: licet_root_ and 43 " +
+					"characters")
+			}
+			if request != "" {
+				text, err := os.ReadFile(request)
+				if err != nil {
+					return err
+				}
+				asked, err := receipt.ParseRequest(string(text))
+				if err != nil {
+					return fmt.Errorf("%s: %w", request, err)
+				}
+				want.DeviceID, want.Nonce = asked.DeviceID, asked.Nonce
+			}
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			file, err := receipt.ParseFile(string(text))
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			r, err := want.VerifyFile(file, time.Now())
+			var refused *receipt.Error
+			if errors.As(err, &refused) {
+				return fmt.Errorf("%s is not good: %s (%s)", args[0], refused.Detail, refused.Reason)
+			}
+			if err != nil {
+				return err
+			}
+			data, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			c := session{
+				json: output == "json", look: s.look(cmd), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(),
+			}
+			return c.print(data)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&root, "root", "", "root `key` of the account and mode (required)")
+	fs.StringVar(&request, "request", "", "`file` with the request that the receipt must answer")
+	fs.StringVar(&want.AccountID, "account-id", "", "`account` that the receipt must be of")
+	fs.StringVar(&want.ProductID, "product-id", "", "`product` that the receipt must be of")
+	fs.StringVar(&want.DeviceID, "device-id", "", "`device` that the receipt must be of")
+	addOutput(cmd, &output)
+	return cmd
+}
