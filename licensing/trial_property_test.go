@@ -52,7 +52,7 @@ func (n *naiveTrial) upgrade(order string, now time.Time) trialAnswer {
 	case !n.Licensed, !n.Remembered, n.Order != "", n.Suspended, n.Revoked:
 		return trialAnswer{Reason: licensing.ReasonOf(licensing.ErrTrialGone)}
 	}
-	n.Order, n.Upgraded, n.Max, n.Expires, n.Buyer = order, now, 5, now.AddDate(1, 0, 0), ""
+	n.Order, n.Upgraded, n.Max, n.Expires, n.Buyer = order, now, 5, now.AddDate(0, 0, 365), ""
 	return trialAnswer{}
 }
 
@@ -126,7 +126,7 @@ func TestTrialAgainstNaiveModel(t *testing.T) {
 				want = model.upgrade(order, now)
 				got, _ = apply(&license, licensing.UpgradeTrial{Key: key(model.Licenses), Order: licensing.Order{
 					OrderNo: order, Owner: shop, ProductID: app, LicenseKey: key(model.Licenses)},
-					Terms: licensing.Terms{MaxDevices: 5, Validity: licensing.Period{Years: 1}}})
+					Terms: licensing.Terms{MaxDevices: 5, Validity: licensing.Period{Days: 365}}})
 			case "forget":
 				want = model.forget(now)
 				var result licensing.Result
