@@ -47,6 +47,8 @@ type bug struct {
 	listening listening
 	// warned: the account has a budget. Without this field the account of a bug has none, which saves time.
 	warned bool
+	// rolls: the account has rollouts. Without this field the account of a bug has none, for the same reason.
+	rolls bool
 }
 
 // bugs lists mistakes of the kind that the design is there to prevent.
@@ -115,11 +117,13 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return shuffled{s, unmatched} }},
 		{name: "one of two devices that can be meant is taken",
 			store: func(_ *run, s store.Store) store.Store { return shuffled{s, guessing} }},
-		{name: "a rollout overwrites newer changes", store: func(_ *run, s store.Store) store.Store {
+		{name: "a rollout overwrites newer changes", rolls: true, store: func(_ *run, s store.Store) store.Store {
 			return &overwriting{Store: s, listed: map[licensing.LicenseID]licensing.License{}}
 		}},
-		{name: "a rollout removes devices", store: func(_ *run, s store.Store) store.Store { return depriving{s} }},
-		{name: "a rollout skips a page", store: func(_ *run, s store.Store) store.Store { return skipping{s} }},
+		{name: "a rollout removes devices", rolls: true,
+			store: func(_ *run, s store.Store) store.Store { return depriving{s} }},
+		{name: "a rollout skips a page", rolls: true,
+			store: func(_ *run, s store.Store) store.Store { return skipping{s} }},
 		{name: "any failure of the provider is taken for a refusal",
 			bank: func(p payment.Provider) payment.Provider { return timid{p} }},
 		{name: "a refund is recorded before the provider was asked",

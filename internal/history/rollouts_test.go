@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	rollouts = 3
+	rollouts = 2
 	// rolledOut is how many licenses a rollout is for: more than one page.
 	rolledOut = 72
 	// rolledUsed is how many of them clients use meanwhile.
 	rolledUsed = 4
 	// rollTime bounds how long a rollout is waited for; then it is canceled.
-	rollTime = 5 * time.Second
+	rollTime = 3 * time.Second
 	// rollActor is the author of the rollout with a number.
 	rollActor = "key_roll_"
 	// sweepEvery is after which time another node may continue a rollout.

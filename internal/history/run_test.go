@@ -196,7 +196,9 @@ func (r *run) play() error {
 	}
 	group.Go(r.grant)
 	group.Go(r.price)
-	group.Go(r.rollOut)
+	if r.bug.name == "" || r.bug.rolls {
+		group.Go(r.rollOut)
+	}
 	for importer := range importers {
 		group.Go(func() { r.importKeys(importer) })
 	}

@@ -61,7 +61,7 @@ func (p *process) sweepTrials() {
 		select {
 		case <-p.life.Done():
 			return
-		case <-time.After(time.Duration(5+p.faults.IntN(20)) * time.Millisecond):
+		case <-time.After(time.Duration(10+p.faults.IntN(40)) * time.Millisecond):
 		}
 		ctx, cancel := context.WithTimeout(p.life, time.Second)
 		_ = p.node.RecordLicenseEnds(ctx) // which may fail, as all else
@@ -146,6 +146,9 @@ func (r *run) upgrade(tried licensing.LicenseKey, address, upgrader int) {
 		return
 	}
 	random := r.random("upgrade", uint64(address), uint64(upgrader))
+	if address >= addresses { // so that sweeps come before it, at the same time, and after it
+		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+	}
 	in := service.NewOrder{ProductID: triedBy(address), Amount: 100, Currency: "USD", UpgradeOf: tried,
 		Description: fmt.Sprint("upgrade ", address, " by ", upgrader), BuyerEmail: "upgrader@example.com",
 		Once: once("upgrade", address*upgraders+upgrader)}
@@ -330,12 +333,13 @@ func earlyTrial(l *licensing.License, _ licensing.Devices) {
 	}
 }
 
-// uncomparedDeletes deletes licenses whether or not they have changed.
+// uncomparedDeletes deletes licenses whether or not they have changed, and takes a while, so that they do.
 func uncomparedDeletes(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
 	deletes := func(op *pb.RequestOp) bool { return isOf("l/", op.GetRequestDeleteRange().GetKey()) }
 	if slices.ContainsFunc(txn.Success, deletes) {
 		txn = proto.CloneOf(txn)
 		txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf("l/", c.Key) })
+		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 	}
 	return handler(ctx, txn)
 }
