@@ -31,9 +31,6 @@ type listState struct {
 	Until int64  `json:"until"` // Unix seconds: when its max-age ends
 }
 
-// activated reports whether the device has a license.
-func (s *state) activated() bool { return s.LicenseKey != "" || s.Documents.Receipt != "" }
-
 // inTurn runs one call after the other, each with the state that is stored, and stores what the call has changed. A
 // text that is no state counts as none: the program is not activated.
 func (l *License) inTurn(call func(*state) error) error {
