@@ -32,7 +32,7 @@ func gracedPlans(random *rand.Rand) []plan {
 		{name: "floating, graced", max: 2, pool: 4, clients: 4, each: 20, expires: soon(), grace: 8 * time.Minute,
 			lease: 4 * time.Minute, swept: true, odds: odds},
 		{name: "noticed", max: 3, pool: 4, clients: 4, each: 14, expires: day + about(),
-			odds: []odd{{6, activate}, {2, remove}, {3, renew}, {1, extend}, {2, get}}},
+			odds: []odd{{6, activate}, {2, remove}, {4, renew}, {2, get}}},
 		{name: "noticed twice", max: 3, pool: 4, clients: 4, each: 14, expires: 2*day + about(),
 			odds: []odd{{6, activate}, {2, remove}, {4, renew}, {1, suspend}, {2, reinstate}, {2, get}}},
 		{name: "noticed, floating", max: 2, pool: 4, clients: 4, each: 20, expires: day + about(),

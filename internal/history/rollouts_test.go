@@ -47,9 +47,9 @@ func (r *run) rollOut() {
 	put := func(number int) {
 		terms, entitlements := r.rolledTerms(number)
 		product := licensing.PutProduct{ID: "rolled", Owner: r.owner, Terms: terms, Entitlements: entitlements}
-		r.untilDone(random, func(ctx context.Context, p *process) error {
-			_, _, err := p.node.PutProduct(ctx, product)
-			return err
+		untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
+			put, _, err := p.node.PutProduct(ctx, product)
+			return put, err
 		})
 	}
 	put(0)
@@ -91,15 +91,23 @@ func (r *run) rolledLicense(d deed, key licensing.LicenseKey) *license {
 	return l
 }
 
-// untilDone sends a request to any node until it is accepted, a few times at most.
-func (r *run) untilDone(random *rand.Rand, do func(context.Context, *process) error) {
+// untilDone sends a request to any node until it is accepted, a few times at most, and returns the answer.
+func untilDone[T any](r *run, random *rand.Rand, do func(context.Context, *process) (T, error)) (done T) {
+	type answer struct {
+		value T
+		err   error
+	}
 	for range 20 {
 		p := r.anyone(random)
-		err, answered := reach(r, p, patience, func(ctx context.Context) error { return do(ctx, p) })
-		if answered && err == nil {
-			return
+		given, answered := reach(r, p, patience, func(ctx context.Context) answer {
+			value, err := do(ctx, p)
+			return answer{value, err}
+		})
+		if answered && given.err == nil {
+			return given.value
 		}
 	}
+	return done
 }
 
 // roll begins a rollout at any node, and asks for it again at others until it is done: a node may have been killed, and
@@ -108,25 +116,22 @@ func (r *run) roll(random *rand.Rand, number int) {
 	begin := licensing.BeginRollout{Applies: licensing.RolloutMaxDevices | licensing.RolloutEntitlements,
 		By: licensing.Actor(fmt.Sprint(rollActor, number))}
 	for began := time.Now(); ; {
-		var product licensing.Product
-		r.untilDone(random, func(ctx context.Context, p *process) (err error) {
-			product, _, err = p.node.BeginRollout(ctx, r.owner, "rolled", begin, nil)
-			return err
+		untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
+			product, _, err := p.node.BeginRollout(ctx, r.owner, "rolled", begin, nil)
+			return product, err
 		})
 		for range 20 {
 			time.Sleep(5 * time.Millisecond)
-			r.untilDone(random, func(ctx context.Context, p *process) (err error) {
-				product, err = p.node.Product(ctx, r.owner, "rolled")
-				return err
+			product := untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
+				return p.node.Product(ctx, r.owner, "rolled")
 			})
 			if o := &product.Rollout; !o.UnderWay() && string(o.By) == string(begin.By) {
 				return
 			}
 		}
 		if time.Since(began) > rollTime {
-			r.untilDone(random, func(ctx context.Context, p *process) error {
-				_, err := p.node.CancelRollout(ctx, r.owner, "rolled")
-				return err
+			untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
+				return p.node.CancelRollout(ctx, r.owner, "rolled")
 			})
 			return
 		}
