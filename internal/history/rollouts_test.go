@@ -54,7 +54,7 @@ func (r *run) rollOut() {
 	}
 	put(0)
 	d := deed{What: "grant rolled"}
-	for d.Out.Verdict != accepted && d.Return < time.Minute {
+	for d.Out.Verdict != accepted && d.Return < 5*time.Minute {
 		r.askGrant(r.slowest(), &d, service.Grant{ProductID: "rolled", Quantity: rolledOut,
 			Once: once("grant rolled", 0)})
 	}

@@ -167,7 +167,12 @@ func (r *run) play() error {
 	if err := r.offerTrials(); err != nil {
 		return errors.Join(err, r.end())
 	}
-	for _, p := range plans(random, r.started) {
+	for i, p := range plans(random, r.started) {
+		// At the usual depth each seed has about half of the licenses: all at once are too much for two cores that run
+		// other tests as well, and most requests would get no answer.
+		if r.bug.name == "" && !depth.Full() && r.random("plans", uint64(i)).IntN(2) == 0 {
+			continue
+		}
 		l := newLicense(p, mint(r.owner))
 		l.reissued = mintReissued(r.owner)
 		r.mu.Lock()
