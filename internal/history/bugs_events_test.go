@@ -93,7 +93,8 @@ func (s *tiring) Commit(ctx context.Context, change store.Change) (store.Outcome
 	s.mu.Lock()
 	tired := s.lost[ref]
 	s.mu.Unlock()
-	if events := len(change.Writes[0].Record.Events); tired && events > 0 && change.Writes[0].Record.License != nil {
+	r := &change.Writes[0].Record // a license that is deleted has an event in any case
+	if events := len(r.Events); tired && events > 0 && r.License != nil && !r.Removed {
 		change = renumbered(change, -uint64(events))
 		change.Writes[0].Record.Events = nil
 	}

@@ -391,7 +391,8 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 	}
 	out.Removed, out.Invalid, out.Facts = result.Removed, result.Invalid, factsOf(&result.License)
 	out.Lease = leaseOf(&result)
-	out.Grace = in.Action != remove && out.Invalid == "" && result.License.InGrace(p.node.Now())
+	out.Grace = (in.Action == activate || in.Action == validate) && out.Invalid == "" &&
+		result.License.InGrace(p.node.Now())
 	if in.Action == activate {
 		boundAt = milli(result.Device.BoundAt)
 	}
