@@ -286,7 +286,11 @@ func (m killable) Commit(ctx context.Context, change store.Change) (store.Outcom
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
-	m.run.noteTrial(change)
+	ended, tooSoon := m.run.noteTrial(change)
+	defer ended()
+	if tooSoon {
+		return store.Outcome{}, licensing.ErrUnavailable
+	}
 	began := time.Since(m.run.started)
 	outcome, err := m.Store.Commit(ctx, change)
 	m.run.noteEnds(change, began, err == nil && outcome.Landed)

@@ -70,15 +70,28 @@ func (p *process) sweepTrials() {
 	}
 }
 
-// noteTrial notes a license that a commit issues for a trial: the run's own trials are swept.
-func (r *run) noteTrial(change store.Change) {
+// noteTrial notes a license that a commit issues for a trial: the run's own trials are swept. ended notes that the
+// commit has ended. tooSoon: the commit deletes a license while the commit that issues it is under way. In practice
+// that would take a request of 90 days, and the request that is sent again would issue the license once more.
+func (r *run) noteTrial(change store.Change) (ended func(), tooSoon bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var issued []licensing.Ref
 	for _, w := range change.Writes {
 		if w.Ref.Kind == licensing.KindTrial && w.Record.Issued != nil {
-			r.mu.Lock()
-			r.tried[licensing.LicenseRef(w.Record.Issued.Key)] = true
-			r.mu.Unlock()
+			ref := licensing.LicenseRef(w.Record.Issued.Key)
+			issued, r.tried[ref] = append(issued, ref), true
+			r.starting[ref]++
 		}
+		tooSoon = tooSoon || w.Record.Removed && r.starting[w.Ref] > 0
 	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, ref := range issued {
+			r.starting[ref]--
+		}
+	}, tooSoon
 }
 
 // tryOut has several devices start a trial for each of some addresses at the same time. Then orders that name the trial
