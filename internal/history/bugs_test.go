@@ -77,9 +77,9 @@ func bugs() []bug {
 		{name: "a license's metadata is left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
 		{name: "a license's own entitlements are left out, now and then",
-			store: func(_ *run, s store.Store) store.Store { return bare{s} }},
+			store: func(_ *run, s store.Store) store.Store { return forgetting{s, 10, forgetEntitlements} }},
 		{name: "a license's reference is left out, now and then",
-			store: func(_ *run, s store.Store) store.Store { return nameless{s} }},
+			store: func(_ *run, s store.Store) store.Store { return forgetting{s, 3, forgetReference} }},
 		{name: "the listings of customers are left alone, now and then", txn: unlisted},
 		{name: "an alias is left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return aliasless{s} }},
@@ -95,28 +95,30 @@ func bugs() []bug {
 		{name: "a sweep deletes a license and not its trial",
 			store: func(_ *run, s store.Store) store.Store { return keptTrial{s} }},
 		{name: "a sweep takes paid licenses for trials that have ended",
-			store: func(_ *run, s store.Store) store.Store { return shuffled{s, paidTrial} }},
+			store: func(_ *run, s store.Store) store.Store { return edited{s, paidTrial} }},
 		{name: "trials are deleted months early",
-			store: func(_ *run, s store.Store) store.Store { return shuffled{s, earlyTrial} }},
+			store: func(_ *run, s store.Store) store.Store { return edited{s, earlyTrial} }},
 		{name: "a sweep deletes licenses without a compare", txn: uncomparedDeletes},
 		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
-		{name: "a recorded end does not hold", store: func(_ *run, s store.Store) store.Store { return undead{s} }},
+		{name: "a recorded end does not hold",
+			store: func(_ *run, s store.Store) store.Store { return edited{s, undead} }},
 		{name: "an unbound device is let in during the grace", store: open},
 		{name: "a bound device is refused during the grace", store: newGraceless},
 		{name: "lapsed leases are renewed without counting",
-			store: func(_ *run, s store.Store) store.Store { return uncounted{s} }},
-		{name: "leases are taken by a fast clock", store: func(_ *run, s store.Store) store.Store { return hasty{s} }},
+			store: func(_ *run, s store.Store) store.Store { return edited{s, uncounted} }},
+		{name: "leases are taken by a fast clock",
+			store: func(_ *run, s store.Store) store.Store { return edited{s, hasty} }},
 		{name: "a fast clock leaves no stamp", store: func(_ *run, s store.Store) store.Store { return unstamped{s} }},
 		{name: "devices that were seen recently are inactive",
-			store: func(_ *run, s store.Store) store.Store { return shuffled{s, unseen} }},
+			store: func(_ *run, s store.Store) store.Store { return edited{s, unseen} }},
 		{name: "any device is the one unseen for longest",
-			store: func(_ *run, s store.Store) store.Store { return shuffled{s, anyUnseen} }},
+			store: func(_ *run, s store.Store) store.Store { return edited{s, anyUnseen} }},
 		{name: "it is not stored when a device is seen",
 			store: func(_ *run, s store.Store) store.Store { return unkept{s} }},
 		{name: "a changed device takes another slot, now and then",
-			store: func(_ *run, s store.Store) store.Store { return shuffled{s, unmatched} }},
+			store: func(_ *run, s store.Store) store.Store { return edited{s, unmatched} }},
 		{name: "one of two devices that can be meant is taken",
-			store: func(_ *run, s store.Store) store.Store { return shuffled{s, guessing} }},
+			store: func(_ *run, s store.Store) store.Store { return edited{s, guessing} }},
 		{name: "a rollout overwrites newer changes", rolls: true, store: func(_ *run, s store.Store) store.Store {
 			return &overwriting{Store: s, listed: map[licensing.LicenseID]licensing.License{}}
 		}},
@@ -266,29 +268,25 @@ func (s noteless) Commit(ctx context.Context, change store.Change) (store.Outcom
 	return s.Store.Commit(ctx, change)
 }
 
-// bare forgets one in ten changes of a license's own entitlements.
-type bare struct{ store.Store }
+// forgetting forgets a part of one in so many changes of metadata.
+type forgetting struct {
+	store.Store
+	oneIn  int
+	forget func(*licensing.Metadata)
+}
 
-func (s bare) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(10) == 0 {
-		forgetful := *r.Metadata
-		forgetful.Entitlements = ""
-		r.Metadata = &forgetful
+func (s forgetting) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(s.oneIn) == 0 {
+		changed := *r.Metadata
+		s.forget(&changed)
+		r.Metadata = &changed
 	}
 	return s.Store.Commit(ctx, change)
 }
 
-// nameless forgets one in three changes of a customer's reference.
-type nameless struct{ store.Store }
+func forgetEntitlements(m *licensing.Metadata) { m.Entitlements = "" }
 
-func (s nameless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(3) == 0 {
-		forgetful := *r.Metadata
-		forgetful.Reference = ""
-		r.Metadata = &forgetful
-	}
-	return s.Store.Commit(ctx, change)
-}
+func forgetReference(m *licensing.Metadata) { m.Reference = "" }
 
 // endless moves an end that it is to record.
 type endless struct{ store.Store }
@@ -300,26 +298,32 @@ func (s endless) Commit(ctx context.Context, change store.Change) (store.Outcome
 	return s.Store.Commit(ctx, change)
 }
 
-// undead shows licenses without their recorded ends, so that a clock that is behind brings them back.
-type undead struct{ store.Store }
+// edited is a store whose node sees licenses with other facts than the stored ones.
+type edited struct {
+	store.Store
+	edit func(*store.Snapshot)
+}
 
-func (s undead) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	snapshots, err := s.Store.Load(ctx, wants...)
-	for _, snapshot := range snapshots {
-		if l := snapshot.Record.License; l != nil {
-			l.EndRecorded = time.Time{}
+func (e edited) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := e.Store.Load(ctx, wants...)
+	for i := range snapshots {
+		if snapshots[i].Record.License != nil {
+			e.edit(&snapshots[i])
 		}
 	}
 	return snapshots, err
 }
 
-func (s undead) Recall(want store.Want) (store.Snapshot, []string, bool) {
-	snapshot, unsure, ok := s.Store.Recall(want)
-	if l := snapshot.Record.License; l != nil {
-		l.EndRecorded = time.Time{}
+func (e edited) Recall(want store.Want) (store.Snapshot, []string, bool) {
+	snapshot, unsure, ok := e.Store.Recall(want)
+	if snapshot.Record.License != nil {
+		e.edit(&snapshot)
 	}
 	return snapshot, unsure, ok
 }
+
+// undead shows licenses without their recorded ends, so that a clock that is behind brings them back.
+func undead(snapshot *store.Snapshot) { snapshot.Record.License.EndRecorded = time.Time{} }
 
 // timid takes every failure for a refusal.
 type timid struct{ payment.Provider }

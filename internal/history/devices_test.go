@@ -174,7 +174,7 @@ func (s state) stepIdle(in input, out output) (states []state) {
 	return states
 }
 
-// longest reports whether a device may be the one that was not seen for longest.
+// longest reports whether a device may be the device unseen for longest.
 func (s state) longest(device int) bool {
 	for left := s.devices; left != 0; left &= left - 1 {
 		if s.idle.seen[bits.TrailingZeros64(left)].to < s.idle.seen[device].from {
@@ -275,34 +275,9 @@ func (before *licenseAt) changed(id string, s *licenseAt) (to string, ok bool) {
 	return "", false
 }
 
-// shuffled is a store whose node sees some devices of a license with other facts than they have.
-type shuffled struct {
-	store.Store
-	change func(*licensing.License, licensing.Devices)
-}
-
-func (h shuffled) see(s *store.Snapshot) {
-	if l := s.Record.License; l != nil {
-		h.change(l, s.Record.Devices)
-	}
-}
-
-func (h shuffled) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	snapshots, err := h.Store.Load(ctx, wants...)
-	for i := range snapshots {
-		h.see(&snapshots[i])
-	}
-	return snapshots, err
-}
-
-func (h shuffled) Recall(want store.Want) (store.Snapshot, []string, bool) {
-	snapshot, unsure, ok := h.Store.Recall(want)
-	h.see(&snapshot)
-	return snapshot, unsure, ok
-}
-
 // unseen takes devices that were seen recently for inactive.
-func unseen(l *licensing.License, devices licensing.Devices) {
+func unseen(s *store.Snapshot) {
+	l, devices := s.Record.License, s.Record.Devices
 	if l.InactiveAfter.IsZero() {
 		return
 	}
@@ -312,8 +287,9 @@ func unseen(l *licensing.License, devices licensing.Devices) {
 	}
 }
 
-// anyUnseen takes any device for the one that was not seen for longest.
-func anyUnseen(l *licensing.License, devices licensing.Devices) {
+// anyUnseen takes any device for the device unseen for longest.
+func anyUnseen(s *store.Snapshot) {
+	l, devices := s.Record.License, s.Record.Devices
 	if l.InactiveAfter.IsZero() || len(devices) == 0 {
 		return
 	}
@@ -325,7 +301,8 @@ func anyUnseen(l *licensing.License, devices licensing.Devices) {
 }
 
 // unmatched finds no components of devices, now and then: a device that has changed takes another slot.
-func unmatched(l *licensing.License, devices licensing.Devices) {
+func unmatched(s *store.Snapshot) {
+	l, devices := s.Record.License, s.Record.Devices
 	if l.Match.AtLeast > 0 && rand.IntN(3) == 0 {
 		for _, entry := range devices {
 			entry.Device.Components = ""
@@ -334,7 +311,8 @@ func unmatched(l *licensing.License, devices licensing.Devices) {
 }
 
 // guessing finds the components of one device only, now and then, so that it takes one of two that can be meant.
-func guessing(l *licensing.License, devices licensing.Devices) {
+func guessing(s *store.Snapshot) {
+	l, devices := s.Record.License, s.Record.Devices
 	if l.Match.AtLeast == 0 || rand.IntN(2) == 0 {
 		return
 	}

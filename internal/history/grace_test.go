@@ -17,8 +17,8 @@ import (
 // expiringDays are those of a run's account.
 const expiringDays licensing.ExpiringDays = "\x03\x02\x01"
 
-// gracedPlans are the licenses with a grace, and those that end some days later. Clocks are apart by minutes, so some
-// nodes see a license before its end, others in its grace or after that.
+// gracedPlans are the licenses with a grace, and the licenses that end some days later. Clocks are apart by minutes, so
+// some nodes see a license before its end, others in its grace or after that.
 func gracedPlans(random *rand.Rand) []plan {
 	soon := func() time.Duration { return time.Duration(random.IntN(600)) * time.Millisecond }
 	about := func() time.Duration { return soon() + skew(1+random.IntN(skews-1)) }
@@ -217,30 +217,6 @@ func (out output) ending() output {
 }
 
 func (out output) graced() output { out.Grace = true; return out }
-
-// edited is a store whose node sees other licenses than those that are stored.
-type edited struct {
-	store.Store
-	edit func(*store.Snapshot)
-}
-
-func (e edited) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	snapshots, err := e.Store.Load(ctx, wants...)
-	for i := range snapshots {
-		if snapshots[i].Record.License != nil {
-			e.edit(&snapshots[i])
-		}
-	}
-	return snapshots, err
-}
-
-func (e edited) Recall(want store.Want) (store.Snapshot, []string, bool) {
-	snapshot, unsure, ok := e.Store.Recall(want)
-	if snapshot.Record.License != nil {
-		e.edit(&snapshot)
-	}
-	return snapshot, unsure, ok
-}
 
 // open is a store whose node takes any device for bound once the license has expired, and has a grace.
 func open(_ *run, s store.Store) store.Store {

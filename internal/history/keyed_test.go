@@ -176,17 +176,22 @@ func once(who string, number int) *node.Once {
 // recordEnds records ends of licenses and orders, removes lapsed leases, and continues rollouts, again and again, as
 // any node does, only more often and concurrently: a license is then expired for every clock, see run.ends.
 func (p *process) recordEnds() {
+	p.again(5, 20, p.node.RecordLicenseEnds, p.node.GiveNotices, p.node.RemoveLapsedLeases, p.node.ContinueRollouts)
+}
+
+// again runs chores one after the other until the process ends, each time after least milliseconds and up to spread
+// more.
+func (p *process) again(least, spread int, chores ...func(context.Context) error) {
 	for {
 		select {
 		case <-p.life.Done():
 			return
-		case <-time.After(time.Duration(5+p.faults.IntN(20)) * time.Millisecond):
+		case <-time.After(time.Duration(least+p.faults.IntN(spread)) * time.Millisecond):
 		}
 		ctx, cancel := context.WithTimeout(p.life, time.Second)
-		_ = p.node.RecordLicenseEnds(ctx) // which may fail, as all else
-		_ = p.node.GiveNotices(ctx)
-		_ = p.node.RemoveLapsedLeases(ctx)
-		_ = p.node.ContinueRollouts(ctx)
+		for _, chore := range chores {
+			_ = chore(ctx) // which may fail, as all else
+		}
 		cancel()
 	}
 }

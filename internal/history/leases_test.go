@@ -382,11 +382,9 @@ func (t *timeline) lapses() (count int) {
 }
 
 // uncounted is a store whose node renews lapsed leases that are gone, as if they were still there.
-type uncounted struct{ store.Store }
-
-func (u uncounted) revive(s *store.Snapshot) {
+func uncounted(s *store.Snapshot) {
 	l := s.Record.License
-	if l == nil || !l.Lease.Leased() {
+	if !l.Lease.Leased() {
 		return
 	}
 	for _, entry := range s.Record.Devices {
@@ -399,26 +397,10 @@ func (u uncounted) revive(s *store.Snapshot) {
 	}
 }
 
-func (u uncounted) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	snapshots, err := u.Store.Load(ctx, wants...)
-	for i := range snapshots {
-		u.revive(&snapshots[i])
-	}
-	return snapshots, err
-}
-
-func (u uncounted) Recall(want store.Want) (store.Snapshot, []string, bool) {
-	snapshot, unsure, ok := u.Store.Recall(want)
-	u.revive(&snapshot)
-	return snapshot, unsure, ok
-}
-
 // hasty is a store whose node takes the leases of other devices as if its clock were an hour ahead.
-type hasty struct{ store.Store }
-
-func (h hasty) age(s *store.Snapshot) {
+func hasty(s *store.Snapshot) {
 	l := s.Record.License
-	if l == nil || !l.Lease.Leased() || l.LeasesUntil.IsZero() {
+	if !l.Lease.Leased() || l.LeasesUntil.IsZero() {
 		return
 	}
 	l.LeasesUntil = l.LeasesUntil.Add(-time.Hour)
@@ -427,20 +409,6 @@ func (h hasty) age(s *store.Snapshot) {
 			entry.Device.LeaseEnd = entry.Device.LeaseEnd.Add(-time.Hour)
 		}
 	}
-}
-
-func (h hasty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	snapshots, err := h.Store.Load(ctx, wants...)
-	for i := range snapshots {
-		h.age(&snapshots[i])
-	}
-	return snapshots, err
-}
-
-func (h hasty) Recall(want store.Want) (store.Snapshot, []string, bool) {
-	snapshot, unsure, ok := h.Store.Recall(want)
-	h.age(&snapshot)
-	return snapshot, unsure, ok
 }
 
 // unstamped is a store that keeps a license's first stamp: a fast clock leaves no trace.

@@ -204,7 +204,7 @@ func (r *run) play() error {
 	}
 	group.Go(r.grant)
 	group.Go(r.price)
-	if r.bug.rolls { // without a bug, its check still fails now and then
+	if r.bug.rolls { // not in other runs: there, the check of rollouts fails now and then, and the cause is not known
 		group.Go(r.rollOut)
 	}
 	for importer := range importers {

@@ -54,21 +54,9 @@ func (r *run) offerTrials() error {
 	return nil
 }
 
-// sweepTrials records the ends of trials, and deletes those that ended long ago, again and again. The clocks of far
-// nodes are ahead by about as much as is needed.
-func (p *process) sweepTrials() {
-	for {
-		select {
-		case <-p.life.Done():
-			return
-		case <-time.After(time.Duration(10+p.faults.IntN(40)) * time.Millisecond):
-		}
-		ctx, cancel := context.WithTimeout(p.life, time.Second)
-		_ = p.node.RecordLicenseEnds(ctx) // which may fail, as all else
-		_ = p.node.SweepTrials(ctx)
-		cancel()
-	}
-}
+// sweepTrials records the ends of trials, and deletes the trials that ended long ago, again and again. The clocks of
+// far nodes are ahead by about as much as is needed.
+func (p *process) sweepTrials() { p.again(10, 40, p.node.RecordLicenseEnds, p.node.SweepTrials) }
 
 // noteTrial notes a license that a commit issues for a trial: the run's own trials are swept. ended notes that the
 // commit has ended. tooSoon: the commit deletes a license while the commit that issues it is under way. In practice
@@ -186,7 +174,7 @@ func (r *run) upgrade(tried licensing.LicenseKey, address, upgrader int) {
 // trialAt is a write of a trial.
 type trialAt struct {
 	revision int64
-	license  licensing.LicenseID // of a deleted trial: the one that it had
+	license  licensing.LicenseID // of a deleted trial: the license that it had
 	created  bool
 	deleted  bool
 }
@@ -333,14 +321,16 @@ func (k keptTrial) Commit(ctx context.Context, change store.Change) (store.Outco
 }
 
 // paidTrial shows upgraded licenses as trials that have ended.
-func paidTrial(l *licensing.License, _ licensing.Devices) {
+func paidTrial(s *store.Snapshot) {
+	l := s.Record.License
 	if !l.Trial.IsZero() && !l.UpgradedAt.IsZero() {
 		l.OrderNo, l.UpgradedAt, l.ExpiresAt = "", time.Time{}, l.CreatedAt
 	}
 }
 
 // earlyTrial shows trials as if they ended months earlier.
-func earlyTrial(l *licensing.License, _ licensing.Devices) {
+func earlyTrial(s *store.Snapshot) {
+	l := s.Record.License
 	if l.IsTrial() {
 		l.ExpiresAt = l.ExpiresAt.AddDate(0, -3, 0)
 	}
