@@ -84,10 +84,7 @@ func (s endUserRoutes) releaseSeat(ctx context.Context, c *call, in releaseReque
 const badRelease = "is not good: "
 
 func releaseProblem(problem string) error {
-	return &licensing.Error{
-		Reason: licensing.ReasonInvalidField, Message: "the request has invalid members",
-		Fields: []licensing.FieldProblem{{Field: "release", Problem: badRelease + problem}},
-	}
+	return licensing.InvalidField("release", badRelease+problem)
 }
 
 // allKeys returns all receipt keys, also those whose last receipt has ended.

@@ -69,19 +69,19 @@ type entitlement struct {
 func ParseEntitlements(field, object string, nulls bool) (Entitlements, error) {
 	members, err := objectMembers(object)
 	if err != nil {
-		return "", invalidField(field, "must be an object")
+		return "", InvalidField(field, "must be an object")
 	}
 	if len(members) > MaxEntitlements {
-		return "", invalidField(field, fmt.Sprintf("must have at most %d codes", MaxEntitlements))
+		return "", InvalidField(field, fmt.Sprintf("must have at most %d codes", MaxEntitlements))
 	}
 	parsed := make([]entitlement, len(members))
 	for i, m := range members {
 		if !validEntitlementCode(m.name) {
-			return "", invalidField(field, entitlementCodeProblem)
+			return "", InvalidField(field, entitlementCodeProblem)
 		}
 		problem := ""
 		if parsed[i], problem = parseEntitlement(m, nulls); problem != "" {
-			return "", invalidField(field, "has the entitlement "+m.name+", which "+problem)
+			return "", InvalidField(field, "has the entitlement "+m.name+", which "+problem)
 		}
 	}
 	return joinEntitlements(sorted(parsed)), nil
@@ -225,7 +225,7 @@ func (e Entitlements) merge(change Entitlements, now time.Time) (Entitlements, e
 	all = slices.DeleteFunc(append(all, changes...), func(e entitlement) bool { return e.ended(time.Time{}, now) })
 	merged := joinEntitlements(sorted(all))
 	if problem := merged.OwnProblem(); problem != "" {
-		return "", invalidField("entitlements", problem)
+		return "", InvalidField("entitlements", problem)
 	}
 	return merged, nil
 }

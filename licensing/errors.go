@@ -188,7 +188,7 @@ var (
 		Message: "another license of this account has this external_key",
 	}
 	// ErrExternalKeyEmpty: see KeyMatching.Of.
-	ErrExternalKeyEmpty = invalidField("external_key",
+	ErrExternalKeyEmpty = InvalidField("external_key",
 		"must not consist of blanks and dashes only: this account ignores them")
 	// ErrSettingFixed: see Settings.KeysFixed.
 	ErrSettingFixed = &Error{
@@ -223,7 +223,8 @@ var (
 	ErrInternal = &Error{Reason: ReasonInternal, Message: "internal error"}
 )
 
-func invalidField(field, problem string) *Error {
+// InvalidField returns the error of a request whose only invalid member is a field.
+func InvalidField(field, problem string) *Error {
 	return &Error{
 		Reason:  ReasonInvalidField,
 		Message: "the request has invalid members",

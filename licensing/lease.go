@@ -34,7 +34,7 @@ func (t LeaseTerms) Leased() bool { return t.Length != 0 }
 // lengthFor returns the length of the lease of a device that asks for one; 0: it asks for none.
 func (t LeaseTerms) lengthFor(asked time.Duration) (time.Duration, error) {
 	if asked > t.Longest {
-		return 0, invalidField("lease_seconds",
+		return 0, InvalidField("lease_seconds",
 			fmt.Sprintf("must be at most %d for this license", t.Longest/time.Second))
 	}
 	return cmp.Or(asked, t.Length), nil
@@ -51,7 +51,7 @@ func (t LeaseTerms) DevicesProblem(limit int) string {
 // CheckDevices refuses a limit of devices that these terms do not allow.
 func (t LeaseTerms) CheckDevices(limit int) error {
 	if problem := t.DevicesProblem(limit); problem != "" {
-		return invalidField("max_devices", problem)
+		return InvalidField("max_devices", problem)
 	}
 	return nil
 }
@@ -59,8 +59,8 @@ func (t LeaseTerms) CheckDevices(limit int) error {
 // KnownLeases says what a record knows of the devices of its license besides the devices that the commands touch: of a
 // license with leases by the ends of these, and otherwise by when the devices were last seen. The store sets it.
 type KnownLeases struct {
-	// All: Devices has every lease of the license whose guard has passed, except those that end at Next or later; or
-	// the devices that were not seen for longest, except those that were last seen at Next or later.
+	// All: Devices has every lease of the license whose guard has passed, except leases that end at Next or later; or
+	// the devices that were not seen for longest, except devices that were last seen at Next or later.
 	All bool
 	// Next is the earliest such time of the devices that are not in Devices; zero: there are none.
 	Next time.Time

@@ -115,7 +115,7 @@ func (RenewLicense) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 	if !c.ExpiresAt.IsZero() && !ValidExpiry(c.ExpiresAt, now) {
-		return Result{}, invalidField("expires_at", "must be in the future, and not beyond the year 9999")
+		return Result{}, InvalidField("expires_at", "must be in the future, and not beyond the year 9999")
 	}
 	l, err := c.license(r)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 // extended returns the end that Extend leads to.
 func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
 	if l.ExpiresAt.IsZero() {
-		return time.Time{}, invalidField("extend", "must not be used on a license without expires_at")
+		return time.Time{}, InvalidField("extend", "must not be used on a license without expires_at")
 	}
 	from := l.ExpiresAt
 	if from.Before(now) {
@@ -151,7 +151,7 @@ func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
 	}
 	end := c.Extend.AddTo(from)
 	if !end.After(from) || end.Year() > lastYear {
-		return time.Time{}, invalidField("extend", "must move expires_at forward, and not beyond the year 9999")
+		return time.Time{}, InvalidField("extend", "must move expires_at forward, and not beyond the year 9999")
 	}
 	return end, nil
 }
@@ -220,7 +220,7 @@ func (c UpdateLicense) metadata(m Metadata, l *License, now time.Time) (Metadata
 	customer := m.Customer
 	if c.BuyerEmail != nil {
 		if *c.BuyerEmail != "" && l.OrderNo != "" {
-			return m, invalidField("buyer_email",
+			return m, InvalidField("buyer_email",
 				"must not be set for a license with an order: the order names the buyer")
 		}
 		customer.BuyerEmail = *c.BuyerEmail

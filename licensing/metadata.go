@@ -58,7 +58,7 @@ func (m *Metadata) merge(patch string) error {
 	}
 	changes, err := objectMembers(patch)
 	if err != nil {
-		return invalidField("metadata", "must be an object")
+		return InvalidField("metadata", "must be an object")
 	}
 	changed := false
 	for _, c := range changes {
@@ -80,7 +80,7 @@ func (m *Metadata) merge(patch string) error {
 	}
 	object := joinMembers(merged)
 	if len(merged) > MaxMetadataMembers || len(object) > MaxMetadataBytes {
-		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON after "+
+		return InvalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON after "+
 			"the merge", MaxMetadataMembers, MaxMetadataBytes))
 	}
 	m.Object, m.Changed = object, true

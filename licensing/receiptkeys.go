@@ -75,8 +75,8 @@ type ListedReceiptKey struct {
 	EndsAt    time.Time // then it leaves the set; zero: not known yet
 }
 
-// Listed returns the set of receipt keys: those that sign now or later, and those that have signed a receipt that may
-// not have ended.
+// Listed returns the set of receipt keys: the keys that sign now or later, and the keys whose receipts may still be
+// valid.
 func (k *ReceiptKeys) Listed(now time.Time) (listed []ListedReceiptKey) {
 	for i, key := range k.Keys {
 		l := ListedReceiptKey{ReceiptKey: key, SignsFrom: k.signsFrom(i)}

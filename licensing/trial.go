@@ -83,7 +83,7 @@ func (l *License) trialDue() Due {
 // checkTrialDevices refuses a limit of devices that a trial can't have.
 func (l *License) checkTrialDevices(limit int) error {
 	if l.IsTrial() && (limit < 1 || limit > MaxTrialDevices) {
-		return invalidField("max_devices", fmt.Sprintf("must be 1 to %d for a trial", MaxTrialDevices))
+		return InvalidField("max_devices", fmt.Sprintf("must be 1 to %d for a trial", MaxTrialDevices))
 	}
 	return nil
 }
@@ -211,9 +211,9 @@ func (l *License) upgradable(key LicenseKey, o *Order) bool {
 func (l *License) CheckUpgrade(productID string) error {
 	switch {
 	case !l.IsTrial():
-		return invalidField("upgrade_of", "must be the key of a trial")
+		return InvalidField("upgrade_of", "must be the key of a trial")
 	case l.ProductID != productID:
-		return invalidField("upgrade_of", "must be the key of a trial of the order's product")
+		return InvalidField("upgrade_of", "must be the key of a trial of the order's product")
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func TestTrialKeepsItsTerms(t *testing.T) {
 	_, r := startTrial(t)
 	for _, limit := range []int{0, 17} {
 		_, err := Apply(&r, UpdateLicense{Target: Target{Key: trialKey}, MaxDevices: &limit}, trialNow)
-		if !errors.Is(err, invalidField("", "")) || r.Changed {
+		if !errors.Is(err, InvalidField("", "")) || r.Changed {
 			t.Errorf("max_devices %d: %v", limit, err)
 		}
 	}

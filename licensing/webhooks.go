@@ -111,11 +111,11 @@ func checkEventTypes(types []EventType) error {
 	known := EventTypes()
 	for i, t := range types {
 		if !slices.Contains(known, t) || slices.Contains(types[:i], t) {
-			return invalidField("types", "must be kinds of events, each once")
+			return InvalidField("types", "must be kinds of events, each once")
 		}
 	}
 	if types != nil && len(types) == 0 {
-		return invalidField("types", "must be null, for all kinds of events, or name at least one kind")
+		return InvalidField("types", "must be null, for all kinds of events, or name at least one kind")
 	}
 	return nil
 }

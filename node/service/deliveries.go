@@ -130,10 +130,7 @@ func (w *Webhooks) checkReplay(ctx context.Context, in *ReplayRequest) error {
 		return err
 	}
 	if last.Before(first) {
-		return &licensing.Error{
-			Reason: licensing.ReasonInvalidField, Message: "the request has invalid members",
-			Fields: []licensing.FieldProblem{{Field: "until", Problem: "must not come before since"}},
-		}
+		return licensing.InvalidField("until", "must not come before since")
 	}
 	return nil
 }

@@ -101,12 +101,9 @@ const maxShownEntitlements = 4 << 20
 // start begins a new grant.
 func (g *grantRun) start(ctx context.Context, product *licensing.Product) error {
 	if size := len(product.Entitlements); size*g.in.Quantity > maxShownEntitlements {
-		return &licensing.Error{
-			Reason: licensing.ReasonInvalidField, Message: "the request has invalid members",
-			Fields: []licensing.FieldProblem{{Field: "quantity", Problem: fmt.Sprintf(
-				"must be at most %d: the answer shows the entitlements of the product for each license",
-				maxShownEntitlements/size)}},
-		}
+		return licensing.InvalidField("quantity", fmt.Sprintf(
+			"must be at most %d: the answer shows the entitlements of the product for each license",
+			maxShownEntitlements/size))
 	}
 	if g.in.MaxDevices != nil {
 		if err := product.Terms.Lease.CheckDevices(*g.in.MaxDevices); err != nil {

@@ -29,11 +29,8 @@ type NewTrial struct {
 var (
 	// ErrTrialNeedsKey refuses an end user: addresses are not verified.
 	ErrTrialNeedsKey   = errors.New("a trial per e-mail address needs an API key")
-	errTrialNeedsEmail = &licensing.Error{
-		Reason: licensing.ReasonInvalidField, Message: "the request has invalid members",
-		Fields: []licensing.FieldProblem{{Field: "buyer_email",
-			Problem: "is required: this product may be tried once for an e-mail address"}},
-	}
+	errTrialNeedsEmail = licensing.InvalidField("buyer_email",
+		"is required: this product may be tried once for an e-mail address")
 )
 
 // StartTrial issues a license for a trial of an owner's product and binds the device. The result has Created. The same
