@@ -3,8 +3,6 @@ package receipt
 import (
 	"cmp"
 	"crypto/ed25519"
-	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -54,7 +52,7 @@ func ParseFile(text string) (*File, error) {
 // Mode, ProductID or DeviceID of the Verifier takes any.
 func (v *Verifier) VerifyFile(f *File, now time.Time) (*Receipt, error) {
 	var unverified Receipt
-	peek(f.Receipt, &unverified)
+	Peek(f.Receipt, &unverified)
 	w := *v
 	w.AccountID, w.Mode = cmp.Or(v.AccountID, unverified.AccountID), cmp.Or(v.Mode, unverified.Mode)
 	w.ProductID, w.DeviceID = cmp.Or(v.ProductID, unverified.ProductID), cmp.Or(v.DeviceID, unverified.DeviceID)
@@ -63,14 +61,6 @@ func (v *Verifier) VerifyFile(f *File, now time.Time) (*Receipt, error) {
 		return nil, err
 	}
 	return held.Receipt, nil
-}
-
-// peek decodes the content of a document that is not verified, as far as that works.
-func peek(document string, content any) {
-	if parts := strings.Split(document, "."); len(parts) == 3 {
-		text, _ := unbase64(parts[1])
-		_ = json.Unmarshal(text, content)
-	}
 }
 
 // Release is a device's word that it gives its seat back. Somebody carries it to the service.
@@ -104,8 +94,8 @@ func ReleaseOwner(text string) (accountID, mode string, err error) {
 	}
 	var release Release
 	var r Receipt
-	peek(in.Release, &release)
-	peek(release.Receipt, &r)
+	Peek(in.Release, &release)
+	Peek(release.Receipt, &r)
 	return r.AccountID, r.Mode, nil
 }
 
@@ -141,7 +131,7 @@ func OpenRelease(text string, keys *KeySet) (*Receipt, error) {
 // this key may give the seat back.
 func claimedKey(document string) ed25519.PublicKey {
 	var unverified Release
-	peek(document, &unverified)
+	Peek(document, &unverified)
 	raw, err := unbase64(unverified.Key)
 	if err != nil || len(raw) != ed25519.PublicKeySize {
 		return nil

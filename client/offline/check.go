@@ -2,10 +2,7 @@ package offline
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"strings"
 	"time"
 
 	"licet/client"
@@ -190,10 +187,6 @@ func (l *License) revocations(
 
 // peek returns the content of a list, unverified: only to know which list it is.
 func peek(list string) (content receipt.Revocations) {
-	if parts := strings.Split(list, "."); len(parts) == 3 {
-		if text, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
-			_ = json.Unmarshal(text, &content)
-		}
-	}
+	receipt.Peek(list, &content)
 	return content
 }

@@ -153,7 +153,7 @@ func isVerdict(err error) bool {
 	return errors.As(err, &no) || client.HasReason(err, client.ReasonInvalidLicenseKey, client.ReasonLicenseNotFound)
 }
 
-// obtain asks for a receipt, and accepts only one that answers this request.
+// obtain asks for a receipt, and accepts no receipt but the answer to this request.
 func (l *License) obtain(ctx context.Context, api *client.Client, s *state, ask asking) (*receipt.Receipt, error) {
 	nonce := rand.Text()
 	key, document, err := ask(ctx, s, client.ReceiptRequest{

@@ -91,13 +91,9 @@ device: the command does not.`,
 		Example: `  licet offline release receipt.txt --out release.txt`,
 		Args:    Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
+			file, err := readArmored(args[0], receipt.ParseFile)
 			if err != nil {
 				return err
-			}
-			file, err := receipt.ParseFile(string(text))
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			device, err := deviceKey(key, false)
 			if err != nil {

@@ -122,23 +122,15 @@ and what the flags name. The command calls no service and knows no list of revoc
 					"characters")
 			}
 			if request != "" {
-				text, err := os.ReadFile(request)
+				asked, err := readArmored(request, receipt.ParseRequest)
 				if err != nil {
 					return err
 				}
-				asked, err := receipt.ParseRequest(string(text))
-				if err != nil {
-					return fmt.Errorf("%s: %w", request, err)
-				}
 				want.DeviceID, want.Nonce = asked.DeviceID, asked.Nonce
 			}
-			text, err := os.ReadFile(args[0])
+			file, err := readArmored(args[0], receipt.ParseFile)
 			if err != nil {
 				return err
-			}
-			file, err := receipt.ParseFile(string(text))
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			r, err := want.VerifyFile(file, time.Now())
 			var refused *receipt.Error
@@ -167,4 +159,17 @@ and what the flags name. The command calls no service and knows no list of revoc
 	fs.StringVar(&want.DeviceID, "device-id", "", "`device` that the receipt must be of")
 	addOutput(cmd, &output)
 	return cmd
+}
+
+// readArmored reads an armored text from a file.
+func readArmored[T any](path string, parse func(string) (*T, error)) (*T, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	content, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return content, nil
 }
