@@ -29,8 +29,8 @@ func OrdersOfBuyer(owner licensing.Owner, email string) string {
 	return "b/" + OwnerPath(owner) + string(sum[:BuyerSize])
 }
 
-// LicensesOfBuyer returns the listing of a buyer's licenses: those of the buyer's orders, and those that name the buyer
-// themselves. Its keys hold a hash of the address.
+// LicensesOfBuyer returns the listing of a buyer's licenses: of the buyer's orders, and granted licenses that name the
+// buyer themselves. Its keys hold a hash of the address.
 func LicensesOfBuyer(owner licensing.Owner, email string) string {
 	return licensesOfCustomer(owner, 'b', licensing.FoldEmail(email))
 }
