@@ -12,7 +12,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -53,12 +52,7 @@ func (r *run) rollOut() {
 		})
 	}
 	put(0)
-	d := deed{What: "grant rolled"}
-	for d.Out.Verdict != accepted && d.Return < 5*time.Minute {
-		r.askGrant(r.slowest(), &d, service.Grant{ProductID: "rolled", Quantity: rolledOut,
-			Once: once("grant rolled", 0)})
-	}
-	r.noteDeed(d)
+	d := r.grantAt(r.slowest, "grant rolled", "rolled", rolledOut)
 	var group sync.WaitGroup
 	defer group.Wait()
 	for n := 0; n < rolledUsed && len(d.Keys) == rolledOut; n++ {

@@ -220,17 +220,24 @@ func (r *run) sold(orderNo string) *license {
 // granted is how many licenses a grant is for: more than one transaction's.
 const granted = store.MaxNewLicenses + 8
 
-// grant issues licenses without an order, and repeats the request until the answer names the licenses.
+// grant issues licenses without an order.
 func (r *run) grant() {
 	random := r.random("grant")
-	d := deed{What: "grant"}
-	for d.Out.Verdict != accepted {
-		r.askGrant(r.anyone(random), &d, service.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
-		if d.Return > time.Minute {
-			break
-		}
+	r.grantAt(func() *process { return r.anyone(random) }, "grant", "pro", granted)
+}
+
+// grantTime is how long after the beginning of a run a grant is given up: machines may be busy with other tests.
+const grantTime = 5 * time.Minute
+
+// grantAt sends the request for licenses of a product, each time at a node that it asks for, until the answer names the
+// licenses.
+func (r *run) grantAt(next func() *process, what, product string, quantity int) deed {
+	d := deed{What: what}
+	for d.Out.Verdict != accepted && d.Return < grantTime {
+		r.askGrant(next(), &d, service.Grant{ProductID: product, Quantity: quantity, Once: once(what, 0)})
 	}
 	r.noteDeed(d)
+	return d
 }
 
 // askGrant sends a request for licenses, and notes the answer.
