@@ -661,7 +661,7 @@ func TestAccountLimitComesAfterScope(t *testing.T) {
 
 // TestLargeRequestsCountMore: a request counts as one more request of its account for every 16 KiB that it reads from
 // the store or returns. The bytes of a change count eight times. A new API key counts as 100 more, and so does a new
-// secret.
+// secret. Each order that a redaction changes counts as four more.
 func TestLargeRequestsCountMore(t *testing.T) {
 	t.Parallel()
 	const tokens, token, apiKeyTokens = 1000, 16 << 10, 100
@@ -676,6 +676,10 @@ func TestLargeRequestsCountMore(t *testing.T) {
 		s.store.addKey(fmt.Sprintf("lk_many%03d", i), licensing.APIKey{
 			Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, RevokedAt: s.clock.Now(),
 		})
+	}
+	for range 10 {
+		s.sendWire(newOrder(`{"product_id":"editor","amount":1,"currency":"USD","buyer_email":"ten@example.com"}`)).
+			must(t, 0)
 	}
 	// The server counts the response's memory: up to twice its length.
 	returned := func(factor int) func(answer) (least, most int) {
@@ -703,6 +707,8 @@ func TestLargeRequestsCountMore(t *testing.T) {
 			fixed(apiKeyTokens+300*listedKey/token, apiKeyTokens+310*listedKey/token)},
 		{"a new secret", wire{method: "POST", path: "/v1/keys/" + keyID(keyAll) + "/rotate"},
 			fixed(apiKeyTokens, apiKeyTokens)},
+		{"a redaction of ten orders", wire{method: "POST", path: "/v1/redactions",
+			body: `{"buyer_email":"ten@example.com"}`}, fixed(40, 42)},
 	} {
 		s.clock.advance(tokens * time.Second) // all tokens are back
 		const policy = `"account";q=1000;w=1000`

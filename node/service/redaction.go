@@ -15,6 +15,10 @@ import (
 // repeating the request continues with the rest.
 const MaxRedact = 100
 
+// redactionBytes is how many bytes of reads a redacted order or granted license counts as, against the limit of its
+// account: its transaction shares no request to etcd with other changes.
+const redactionBytes = 64 << 10
+
 // Redactions offers the use case that removes a buyer's personal data.
 type Redactions struct{ *core }
 
@@ -93,6 +97,7 @@ func (r *Redactions) redactSome(
 		if r.engine.TakeChange(owner) != nil {
 			return store.ErrReserve // another request can redact the record
 		}
+		store.ReadsOf(ctx).Note(redactionBytes)
 		result, err := r.redactRecord(ctx, ref, buyerEmail, keys[ref])
 		switch {
 		case errors.Is(err, licensing.ErrOrderNotFound), errors.Is(err, licensing.ErrLicenseNotFound):

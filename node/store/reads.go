@@ -26,7 +26,7 @@ func ReadsOf(ctx context.Context) *Reads {
 }
 
 // Note counts bytes that a read has returned. A store may count more than the bytes of a key, for the work that each
-// key is.
+// key is, and a use case may count bytes for the work of its changes.
 func (r *Reads) Note(bytes int) {
 	if r != nil {
 		r.note(bytes)
