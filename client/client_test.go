@@ -247,10 +247,28 @@ func walk(t *testing.T, shop *client.Client) {
 	walkKeys(t, shop)
 	walkRollout(t, shop, product)
 	walkTrial(t, shop)
+	walkOutside(t, shop)
 	if err := shop.DeleteProduct(ctx, product); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, shop.DeleteProduct(ctx, product), 40404)
+}
+
+// walkOutside records an outside payment twice, and refunds it.
+func walkOutside(t *testing.T, shop *client.Client) {
+	ctx := t.Context()
+	outside := must[*client.Order](t)(shop.CreateOrder(ctx, client.NewOrder{ProductID: "invoiced", Amount: 100,
+		Currency: "USD", PaymentProvider: "outside"}))
+	received := time.Now().Add(-48 * time.Hour).Truncate(time.Millisecond)
+	for range 2 {
+		o := must[*client.Order](t)(shop.RecordPayment(ctx, outside.OrderNo, client.OutsidePayment{Reference: "INV-1",
+			Amount: 100, PaidAt: received}))
+		if outside.PayURL != "" || o.Status != "paid" || o.PaymentProvider != "outside" ||
+			o.PaymentReference != "INV-1" || !o.PaidAt.Equal(received) || o.LicenseKey == "" {
+			t.Errorf("the order is %+v", o)
+		}
+	}
+	must[*client.Order](t)(shop.RefundOrder(ctx, outside.OrderNo, ""))
 }
 
 // walkTrial starts a trial and upgrades it.

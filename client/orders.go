@@ -29,8 +29,12 @@ type Order struct {
 	SuccessURL  string          `json:"success_url"`
 	StateReason string          `json:"state_reason"`
 	RefundDue   bool            `json:"refund_due"` // a refund is due, and the provider has not confirmed it
-	AccountID   string          `json:"account_id"`
-	Mode        string          `json:"mode"`
+	// PaymentProvider is where the order was paid, or must be paid: sandbox or outside; empty: that is open, or the
+	// order is free.
+	PaymentProvider  string `json:"payment_provider"`
+	PaymentReference string `json:"payment_reference"`
+	AccountID        string `json:"account_id"`
+	Mode             string `json:"mode"`
 }
 
 // NewOrder describes an order to create. ProductID, Amount and Currency are required.
@@ -44,6 +48,9 @@ type NewOrder struct {
 	SuccessURL  string `json:"success_url,omitempty"`
 	// UpgradeOf is the key of a trial. The payment makes the trial's license the paid one; its devices stay bound.
 	UpgradeOf string `json:"upgrade_of,omitempty"`
+	// PaymentProvider is outside if the buyer pays the shop itself, which records the payment with RecordPayment.
+	// Empty: the buyer pays at PayURL.
+	PaymentProvider string `json:"payment_provider,omitempty"`
 }
 
 // CreateOrder creates an order.
@@ -83,7 +90,23 @@ func (c *Client) CancelOrder(ctx context.Context, orderNo, reason string, option
 	return c.order(ctx, "POST /v1/orders/{order_no}/cancel", []string{orderNo}, changeReason{reason}, options)
 }
 
-// RefundOrder refunds a paid order, and revokes its license. The reason may be empty.
+// OutsidePayment is a payment that the shop has received itself, such as by bank transfer.
+type OutsidePayment struct {
+	Reference string    `json:"reference"`        // the shop's own; new for each payment of the account and mode
+	Amount    int64     `json:"amount,omitempty"` // must be the order's amount; 0: it is
+	PaidAt    time.Time `json:"paid_at,omitzero"` // zero: now
+}
+
+// RecordPayment records a payment that the shop has received itself, and issues the license. Recording the same payment
+// again changes nothing. The API key needs the scope orders:payments.
+func (c *Client) RecordPayment(
+	ctx context.Context, orderNo string, payment OutsidePayment, options ...CallOption,
+) (*Order, error) {
+	return c.order(ctx, "POST /v1/orders/{order_no}/payments", []string{orderNo}, payment, options)
+}
+
+// RefundOrder refunds a paid order, and revokes its license. The reason may be empty. The API key needs the scope
+// orders:refunds.
 func (c *Client) RefundOrder(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
 	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, changeReason{reason}, options)
 }

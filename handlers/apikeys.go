@@ -129,8 +129,7 @@ func (c *checks) scopes(field string, in texts) {
 	case !in.given:
 		c.add(field, problemRequired)
 	case !licensing.ValidScopes(in.value):
-		c.add(field, "must be 1 to 32 of "+strings.Join(licensing.Scopes(),
-			", ")+", each also with the suffix :read, or *")
+		c.add(field, "must be 1 to 32 of "+licensing.ScopesInWords())
 	default:
 		if beyond := c.caller.Beyond(in.value); len(beyond) > 0 {
 			c.add(field, "must be within the scopes of the API key of this request, which lacks "+

@@ -602,6 +602,21 @@ var goldenCases = []struct {
 		s.clock.advance(time.Minute)
 		return wire{method: "PUT", path: "/v1/orders/" + made.text("order_no") + "/sandbox_payment", key: keyAll}
 	}},
+	{"order_outside", nil, func(s *fixture) wire {
+		s.send("PUT", "/v1/products/editor", keyLive, "{}").must(s.t, 0)
+		return wire{method: "POST", path: "/v1/orders", key: keyLive,
+			body: `{"product_id":"editor","amount":4900,"currency":"USD","payment_provider":"outside"}`}
+	}},
+	{"order_payment", nil, func(s *fixture) wire {
+		made := s.order("4900")
+		s.clock.advance(72 * time.Hour)
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/payments", key: keyAll,
+			body: `{"reference":"INV-2031-0042","amount":4900,"paid_at":"2030-01-04T12:00:00+01:00"}`}
+	}},
+	{"42200_payment", nil, func(s *fixture) wire {
+		s.payOutside(s.order("4900"), "INV-1").must(s.t, 0)
+		return s.paymentOf(s.order("4900"), "INV-1")
+	}},
 	{"order_refund_due", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.withProvider(&counter{says: errors.New("no answer")})

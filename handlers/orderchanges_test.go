@@ -169,7 +169,8 @@ func TestOrderMembers(t *testing.T) {
 	want := []string{"order_no", "status", "product_id", "amount", "currency", "description", "buyer_email", "metadata",
 		"pay_url",
 		"created_at", "expires_at", "paid_at", "canceled_at", "refunded_at", "license_id", "license_key", "late",
-		"success_url", "state_reason", "refund_due", "upgrade_of", "account_id", "mode"}
+		"success_url", "state_reason", "refund_due", "upgrade_of", "account_id", "mode", "payment_provider",
+		"payment_reference"}
 	slices.Sort(want)
 	for _, status := range []string{"unpaid", "expired", "canceled", "paid", "refunded"} {
 		s := newService(t)

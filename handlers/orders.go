@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -36,6 +37,8 @@ type order struct {
 	SuccessURL  *string               `json:"success_url"`
 	StateReason *string               `json:"state_reason"`
 	RefundDue   bool                  `json:"refund_due"`
+	Provider    *string               `json:"payment_provider"`
+	Reference   *string               `json:"payment_reference"`
 	AccountID   string                `json:"account_id"`
 	Mode        licensing.Mode        `json:"mode"`
 }
@@ -65,6 +68,8 @@ func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 		SuccessURL:  orNull(o.SuccessURL),
 		StateReason: orNull(o.StateReason),
 		RefundDue:   o.RefundDue,
+		Provider:    orNull(string(o.PaidThrough())),
+		Reference:   orNull(o.Payment),
 		AccountID:   o.Owner.AccountID,
 		Mode:        o.Owner.Mode,
 	}
@@ -90,6 +95,7 @@ type newOrder struct {
 	Metadata       object  `json:"metadata"`
 	SuccessURL     text    `json:"success_url"`
 	UpgradeOf      text    `json:"upgrade_of"`
+	Provider       text    `json:"payment_provider"`
 	idempotencyKey `json:"-"`
 
 	currency string // canonical
@@ -113,6 +119,14 @@ func (in *newOrder) check(c *checks) {
 			c.add("upgrade_of", "must be left out of a free order: paying upgrades a trial")
 		}
 	}
+	outside := string(licensing.ProviderOutside)
+	switch {
+	case c.describe("payment_provider", Limits{Enum: []string{outside}}) || !in.Provider.given:
+	case in.Provider.value != outside:
+		c.add("payment_provider", "must be "+outside+", or be left out")
+	case in.Amount.given && in.Amount.value == 0:
+		c.add("payment_provider", "must be left out of a free order: nobody pays it")
+	}
 }
 
 // createOrder makes an order.
@@ -130,6 +144,7 @@ func (s orderRoutes) createOrder(ctx context.Context, c *call, in newOrder) (ord
 		Metadata:    string(in.Metadata.value),
 		SuccessURL:  in.SuccessURL.value,
 		UpgradeOf:   trial,
+		Outside:     in.Provider.given,
 		By:          c.actor(),
 		Once:        in.once,
 	})
@@ -176,6 +191,64 @@ func (s orderRoutes) cancelOrder(ctx context.Context, c *call, in orderChange) (
 func (s orderRoutes) refundOrder(ctx context.Context, c *call, in orderChange) (order, error) {
 	refund := licensing.RequestRefund{By: c.actor(), Reason: in.Reason.value}
 	o, replayed, err := s.cfg.Desk.Refund(ctx, c.owner(), in.OrderNo.value, refund, in.once)
+	if err == nil {
+		s.cfg.Node.ShowCurrentKey(ctx, &o)
+	}
+	return s.changedOrder(c, &o, replayed, err)
+}
+
+// outsidePayment says that the shop has received the payment of an order itself.
+type outsidePayment struct {
+	orderPath
+	Reference      text    `json:"reference"`
+	Amount         integer `json:"amount"`
+	PaidAt         text    `json:"paid_at"`
+	idempotencyKey `json:"-"`
+
+	paidAt time.Time
+}
+
+func (in *outsidePayment) check(c *checks) {
+	switch {
+	case c.describe("reference",
+		Limits{Required: true, MinLength: 1, MaxLength: maxPaymentReference, Pattern: patternOneLine}):
+	case !in.Reference.given:
+		c.add("reference", problemRequired)
+	case in.Reference.value == "":
+		c.add("reference", "must not be empty")
+	default:
+		c.line("reference", in.Reference, maxPaymentReference)
+	}
+	c.integer("amount", in.Amount, false, 1, licensing.MaxAmount)
+	if in.paidAt = c.timestamp("paid_at", in.PaidAt); in.paidAt.IsZero() {
+		return
+	}
+	switch now := c.server.cfg.Node.Now(); {
+	case in.paidAt.After(now.Add(paidAtAhead)):
+		c.add("paid_at", "must not be in the future")
+	case in.paidAt.After(now):
+		in.paidAt = now
+	case in.paidAt.Year() < earliestPayment:
+		c.add("paid_at", fmt.Sprintf("must not be before %d", earliestPayment))
+	}
+}
+
+const (
+	maxPaymentReference = 255
+	earliestPayment     = 2000
+	// paidAtAhead is how far the clock of a shop may be ahead: until then paid_at counts as now.
+	paidAtAhead = 5 * time.Minute
+)
+
+// recordPayment records a payment that the shop has received itself.
+func (s orderRoutes) recordPayment(ctx context.Context, c *call, in outsidePayment) (order, error) {
+	payment := service.OutsidePayment{
+		Reference: in.Reference.value, PaidAt: in.paidAt, By: c.actor(), Once: in.once,
+	}
+	if in.Amount.given {
+		payment.Amount = new(int64(in.Amount.value))
+	}
+	o, replayed, err := s.cfg.Node.RecordPayment(ctx, c.owner(), in.OrderNo.value, payment)
 	if err == nil {
 		s.cfg.Node.ShowCurrentKey(ctx, &o)
 	}

@@ -30,6 +30,7 @@ var growing = map[string]bool{
 	"DELETE /v1/products/{product_id}/rollout":              false,
 	"POST /v1/orders":                                       true,
 	"POST /v1/orders/{order_no}/cancel":                     false,
+	"POST /v1/orders/{order_no}/payments":                   false,
 	"POST /v1/orders/{order_no}/refund":                     false,
 	"PUT /v1/orders/{order_no}/sandbox_payment":             false, // like the pay page
 	"POST /v1/redactions":                                   false,

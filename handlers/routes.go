@@ -200,7 +200,11 @@ func apiRoutes() []route {
 		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
 		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder, idempotent).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonAccountBudgetReached),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder, idempotent).
+		keyed[outsidePayment]("POST", "/v1/orders/{order_no}/payments", "orders:payments", orderRoutes.recordPayment,
+			idempotent).
+			refuses(licensing.ReasonInvalidOrderState),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders:refunds", orderRoutes.refundOrder,
+			idempotent).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
 				licensing.ReasonProviderFailed, licensing.ReasonAccountBudgetReached),
 		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).

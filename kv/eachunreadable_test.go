@@ -112,6 +112,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"cell/receipts": one(layout.ReceiptKeysMark),
 		"n/":            one(l.labAlias()),
 		"q/":            one(layout.ProductKey(labOwner, "pro")),
+		"pa/":           one(labPaymentKey()),
 		"cell/backup":   one(layout.BackupKey),
 		"cell/check":    one(layout.CheckKey), // a node that starts refuses to
 		"cell/epoch":    one(layout.EpochKey),
@@ -174,7 +175,8 @@ func undecoded() []string {
 	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip",
 		"epoch", "api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "license_notice", "order_end",
 		"refund", "deleted_webhook", "claim_age", "check_key", "master_key", "retired_master_key", "backup",
-		"metadata", "device", "order_owner", "settings", "receipts_mark", "alias", "terms", "trial", "trial_end"}
+		"metadata", "device", "order_owner", "settings", "receipts_mark", "alias", "terms", "trial", "trial_end",
+		"payment"}
 }
 
 // asWorker runs do as the worker that a store is.

@@ -297,6 +297,10 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		var trial *layout.Trial
 		trial, err = layout.DecodeTrial(record.Value)
 		token.writers, snapshot.Record.Trial = trial.Writers, &trial.Trial
+	case licensing.KindPayment:
+		var payment *layout.Payment
+		payment, err = layout.DecodePayment(record.Value)
+		token.writers, token.unknown, snapshot.Record.Payment = payment.Writers, payment.Unknown, &payment.Payment
 	case licensing.KindSettings:
 		var settings *layout.Settings
 		settings, err = layout.DecodeSettings(want.Ref.Owner, record.Value)

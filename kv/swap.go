@@ -118,6 +118,9 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		err = sw.putOrder(key, write, token, writers)
 	case licensing.KindTrial:
 		err = sw.putTrial(key, &write, token, writers)
+	case licensing.KindPayment:
+		payment := layout.Payment{Payment: *record.Payment, Writers: writers, Unknown: token.unknown}
+		sw.putRecord(key, payment.Encode(), token)
 	case licensing.KindLicense:
 		if record.Removed {
 			sw.removeLicense(key, record, token)

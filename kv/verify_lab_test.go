@@ -218,6 +218,7 @@ type specimens struct {
 	reissued                                   string               // the block of the second key of external
 	floating                                   licensing.LicenseKey // two devices have leases, the first until labLease
 	trial                                      licensing.License    // with one device
+	outside                                    licensing.Order      // paid outside, as labPayment
 }
 
 // labCustomer has a license that was granted.
@@ -296,7 +297,20 @@ func (l *lab) fill() specimens {
 	kvtest.Must(l.node.Do(l.ctx(), licensing.ReceiptKeysRef(labOwner), licensing.MakeReceiptKeys{Owner: labOwner,
 		Root: licensing.SealedRoot{MasterID: "m1"}}))(l.t)
 	s.trial = l.startTrial(l.node, "pc").License
+	s.outside, _, err = l.node.RecordPayment(l.ctx(), labOwner, l.order(700).OrderNo,
+		service.OutsidePayment{Reference: labPayment, By: "key_0elab"})
+	if err != nil {
+		l.t.Fatal(err)
+	}
 	return s
+}
+
+// labPayment is the reference of the payment of an order that was paid outside.
+const labPayment = "INV-1"
+
+// labPaymentKey is the key of its record.
+func labPaymentKey() string {
+	return layout.PaymentKey(licensing.PaymentRef(labOwner, licensing.ProviderOutside, labPayment))
 }
 
 // startTrial starts a trial of the product by a device.

@@ -251,6 +251,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	trial, trialEnd := layout.TrialKey(s.trial.TrialRef()), layout.DueOf(licensing.Due{Kind: licensing.DueTrial,
 		At: s.trial.CreatedAt})
 	trialName := "tr/" + layout.OwnerPath(labOwner) + verify.Opaque(string(s.trial.Trial[:]))
+	paymentName := layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(licensing.PaymentRef(labOwner,
+		licensing.ProviderOutside, labPayment).ID)
+	paymentSeed := func(change func(*licensing.Payment)) seed {
+		record := kvtest.Must(layout.DecodePayment(l.value(labPaymentKey())))(t)
+		change(&record.Payment)
+		return seed{labPaymentKey(): record.Encode()}
+	}
 	trialOf := func(key licensing.LicenseKey) []byte {
 		return (&layout.Trial{Trial: licensing.Trial{License: key}}).Encode()
 	}
@@ -646,6 +653,23 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an upgraded trial without an order",
 			l.license(s.trial.Key, func(r *layout.License) { r.License.UpgradedAt = s.trial.CreatedAt }),
 			[]string{"license trial_order " + lic(s.trial.Key)}},
+		{"a payment that is gone", seed{labPaymentKey(): nil}, []string{"order payment_missing " + ord(s.outside)}},
+		{"a payment of another order", paymentSeed(func(p *licensing.Payment) { p.OrderNo = s.unpaid.OrderNo }),
+			[]string{"order payment_other " + ord(s.outside), "payment order_other " + paymentName}},
+		{"a payment of no order", paymentSeed(func(p *licensing.Payment) {
+			p.OrderNo = licensing.NewOrderNo(labOwner, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+		}),
+			[]string{"order payment_other " + ord(s.outside), "payment order_missing " + paymentName}},
+		{"a payment of another amount", paymentSeed(func(p *licensing.Payment) { p.Amount++ }),
+			[]string{"payment order_differs " + paymentName}},
+		{"a payment at another time", paymentSeed(func(p *licensing.Payment) { p.PaidAt = kvtest.Time }),
+			[]string{"payment order_differs " + paymentName}},
+		{"a payment of another name", paymentSeed(func(p *licensing.Payment) { p.Reference = "INV-2" }),
+			[]string{"payment name " + paymentName, "payment order_other " + paymentName}},
+		{"a payment of no form", seed{labPaymentKey(): bytesOf("x")}, []string{"payment value " + paymentName}},
+		{"an order that forgot where it was paid",
+			l.orderSeed(s.outside, func(o *licensing.Order) { o.Provider = "" }),
+			[]string{"payment order_other " + paymentName}},
 		{"a trial that is forgotten early", seed{trialEnd.Key(layout.LicenseKey(s.trial.Key.ID())): {}},
 			[]string{"trial_end misplaced x/t/" + trialEnd.At().Format(time.RFC3339Nano) + "/" + s.trial.Key.String()}},
 		{"a notice that is gone", seed{noticeKey: nil}, []string{"license due_missing " + lic(s.lowered)}},
@@ -1161,7 +1185,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
 			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
-			inLab("n/x"): {}, inLab("f/x"): {}, layout.SettingsKey(labOwner) + "x": {},
+			inLab("n/x"): {}, inLab("pa/x"): {}, inLab("f/x"): {}, layout.SettingsKey(labOwner) + "x": {},
 			inLab("e/x"): {}, layout.EventsOf(labOwner) + "x": {}, inLab("h/x"): {},
 			layout.Prefix + "cell/t/x": {},
 			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {},
@@ -1175,7 +1199,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}, []string{
 			"trial key tr/" + odd("x"), "trial_end key x/t/" + odd("x"),
 			"customer key g/" + odd("x"), "customer key g/" + odd("acct_lab/t/b0123456789abcdef12345678x"),
-			"alias key n/" + odd("x"), "settings key f/" + odd("x"),
+			"alias key n/" + odd("x"), "payment key pa/" + odd("x"), "settings key f/" + odd("x"),
 			"settings key f/" + odd(layout.OwnerPath(labOwner)+"x"),
 			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +
 				odd("x"), "event_mark key cell/t/" + odd("x"), "event_ledger key r/" + odd("x"),

@@ -187,24 +187,32 @@ func ValidAccountID(id string) bool {
 		strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// Scopes returns the scopes that an API key can have, apart from "*", which includes all. Each also
-// exists in a form that ends in :read.
+// Scopes returns the scopes that exist also in a form that ends in :read.
 func Scopes() []string {
 	return []string{"orders", "licenses", "products", "webhooks", "events", "keys", "account"}
 }
 
-// ScopeForms returns the scopes of Scopes, each followed by its form that ends in :read.
+// MoneyScopes returns the scopes to record payments and to refund them. They stand outside "orders": nobody can get
+// licenses or money back with the API key of a storefront.
+func MoneyScopes() []string { return []string{"orders:payments", "orders:refunds"} }
+
+// ScopeForms returns all scopes that an API key can have, apart from "*", which includes all: those of Scopes, each
+// followed by its form that ends in :read, and MoneyScopes.
 func ScopeForms() (all []string) {
 	for _, scope := range Scopes() {
 		all = append(all, scope, scope+readOnlySuffix)
 	}
-	return all
+	return append(all, MoneyScopes()...)
+}
+
+// ScopesInWords lists the scopes for people.
+func ScopesInWords() string {
+	return strings.Join(Scopes(), ", ") + ", each also with the suffix :read, " + strings.Join(MoneyScopes(), ", ") +
+		", or *"
 }
 
 // ValidScope reports whether a scope exists.
-func ValidScope(scope string) bool {
-	return scope == "*" || slices.Contains(Scopes(), strings.TrimSuffix(scope, readOnlySuffix))
-}
+func ValidScope(scope string) bool { return scope == "*" || slices.Contains(ScopeForms(), scope) }
 
 // ValidScopes reports whether an API key can have these scopes: 1 to 32 existing ones.
 func ValidScopes(scopes []string) bool {
@@ -227,7 +235,7 @@ func (k *APIKey) Validate(now time.Time) error {
 		bad("name", "must be 1 to 255 characters without control characters")
 	}
 	if !ValidScopes(k.Scopes) {
-		bad("scopes", "must be some of "+strings.Join(Scopes(), ", ")+", each also with the suffix :read, or *")
+		bad("scopes", "must be some of "+ScopesInWords())
 	}
 	if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now) {
 		bad("expires_at", "must be in the future")

@@ -182,7 +182,7 @@ func TestValidateAPIKey(t *testing.T) {
 		}
 	}
 	f(func(*licensing.APIKey) {})
-	for _, scope := range append(licensing.Scopes(), "*") {
+	for _, scope := range append(licensing.ScopeForms(), "*") {
 		f(func(k *licensing.APIKey) { k.Scopes = []string{scope} })
 	}
 	f(func(k *licensing.APIKey) { k.Scopes = []string{"keys:read", "webhooks"} })
@@ -195,6 +195,7 @@ func TestValidateAPIKey(t *testing.T) {
 		f(func(k *licensing.APIKey) { k.Name = name }, "name")
 	}
 	for _, scopes := range [][]string{nil, {""}, {"order"}, {"orders", "Orders"}, {"*:read"}, {"orders:write"},
+		{"orders:refunds:read"}, {"orders:payments:read"},
 		make([]string, 33)} {
 		f(func(k *licensing.APIKey) { k.Scopes = scopes }, "scopes")
 	}
@@ -231,7 +232,10 @@ func TestAPIKeyBeyond(t *testing.T) {
 	f("orders:read", "orders:read", "")
 	f("orders:read", "orders", "orders")
 	f("orders keys", "orders licenses:read * licenses:read", "licenses:read *")
-	f(strings.Join(licensing.Scopes(), " "), "*", "*")
+	f(strings.Join(licensing.ScopeForms(), " "), "*", "*")
+	f("*", "orders:payments orders:refunds", "")
+	f("orders:payments", "orders:payments orders:refunds orders", "orders:refunds orders")
+	f("orders", "orders:payments orders:refunds", "orders:payments orders:refunds")
 	f("", "orders", "orders")
 }
 

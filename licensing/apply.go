@@ -21,6 +21,7 @@ const (
 	KindTerms
 	KindTrial
 	KindReceiptKeys
+	KindPayment
 )
 
 // String returns the name of a kind, for traces and logs.
@@ -46,6 +47,8 @@ func (k Kind) String() string {
 		return "trial"
 	case KindReceiptKeys:
 		return "receipt_keys"
+	case KindPayment:
+		return "payment"
 	default:
 		return "claim"
 	}
@@ -57,7 +60,8 @@ type Ref struct {
 	Kind  Kind
 	Owner Owner // zero for a license and an alias
 	// ID holds the bytes of a LicenseID, an AliasName or a TrialName, the order number, the product id, the bytes of a
-	// TermsVersion, or the hash of an Idempotency-Key; empty for webhooks, usage, settings and receipt keys.
+	// TermsVersion, the hash of an Idempotency-Key or of a payment's reference; empty for webhooks, usage, settings and
+	// receipt keys.
 	ID string
 }
 
@@ -82,7 +86,8 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
-// Product, Claim, Webhooks, Usage, Alias, Settings, Terms, Trial and ReceiptKeys is set, or none if nothing is stored.
+// Product, Claim, Webhooks, Usage, Alias, Settings, Terms, Trial, ReceiptKeys and Payment is set, or none if nothing is
+// stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
@@ -100,7 +105,8 @@ type Record struct {
 	Trial    *Trial          // nil and Changed: delete the trial; otherwise never changed
 	// ReceiptKeys are replaced, and never changed in place.
 	ReceiptKeys *ReceiptKeys
-	Removed     bool // delete the license, which is as it was
+	Payment     *Payment // never changed
+	Removed     bool     // delete the license, which is as it was
 
 	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
 	NewAliases []AliasName

@@ -199,6 +199,10 @@ var (
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "no payment provider is set up for live orders"}
 
+	// ErrPaidOutside: the shop records the payment of the order, see PayOutside.
+	ErrPaidOutside = &Error{Reason: ReasonPaymentNotConfigured,
+		Message: "the order is paid outside: record its payment with POST /v1/orders/{order_no}/payments"}
+
 	ErrNotInSandbox = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "the sandbox pays orders of test mode only: create and pay the order with an API key of test mode"}
 

@@ -33,6 +33,8 @@ func TestGrowthOfCommands(t *testing.T) {
 		{GiveNotice{}, BoundedGrowth},
 		{LapseLeases{}, NoGrowth},
 		{PayOrder{}, RequiredGrowth},
+		{PayOutside{}, RequiredGrowth},
+		{AddPayment{}, RequiredGrowth},
 		{CancelOrder{}, NoGrowth},
 		{ExpireOrder{}, BoundedGrowth},
 		{RequestRefund{}, NoGrowth},

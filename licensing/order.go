@@ -59,6 +59,8 @@ type Order struct {
 	LicenseKey LicenseKey
 	Late       bool   // paid after it had expired
 	Payment    string // the payment provider's reference
+	// Provider is where the order was paid, or must be paid; see PaidThrough.
+	Provider PaymentProvider
 	// RefundDue reports that the provider must refund the money: the shop has requested it, or the
 	// money was paid for a canceled order. It is cleared when the refund is recorded, and when the
 	// provider has refused the refund permanently.

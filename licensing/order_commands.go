@@ -17,7 +17,7 @@ func existingOrder(r *Record) (*Order, error) {
 // number of times: an expired order is paid late, a paid order stays as it is, and the money for a
 // canceled order becomes due for refund.
 type PayOrder struct {
-	By      Actor      // who created a free order; empty: the provider
+	By      Actor      // who created a free order, or records the payment; empty: the provider
 	Payment string     // the provider's reference
 	Terms   Terms      // the terms of the new license
 	Key     LicenseKey // a new key with the terms' prefix; used only if a license is issued
@@ -30,7 +30,8 @@ func (PayOrder) DeviceID() string { return "" }
 
 func (PayOrder) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
-func (c PayOrder) by() Actor { return cmp.Or(c.By, Provider) }
+// PaidBy returns the actor of the payment.
+func (c PayOrder) PaidBy() Actor { return cmp.Or(c.By, Provider) }
 
 func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)
@@ -39,14 +40,7 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid, OrderExpired:
-		o.PaidAt, o.Payment, o.LicenseKey, o.PaySeed = now, c.Payment, c.Key, PaySeed{}
-		o.Late = status == OrderExpired
-		r.recordOrder(EventOrderPaid, c.by(), now)
-		if c.Upgrades {
-			break
-		}
-		r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
-		r.recordLicense(r.Issued, EventLicenseIssued, c.by(), now, nil)
+		c.pay(r, status, now, now)
 	case OrderCanceled:
 		if !o.RefundDue {
 			o.PaidAt, o.Payment, o.RefundDue, o.RefundBy, r.Changed = now, c.Payment, true, Provider, true
@@ -54,6 +48,22 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	case OrderPaid, OrderRefunded:
 	}
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
+}
+
+// pay makes an unpaid or expired order paid, and issues its license. paidAt is when the buyer has paid; zero: now.
+func (c PayOrder) pay(r *Record, status OrderStatus, now, paidAt time.Time) {
+	o := r.Order
+	if paidAt.IsZero() {
+		paidAt = now
+	}
+	o.PaidAt, o.Payment, o.LicenseKey, o.PaySeed = paidAt, c.Payment, c.Key, PaySeed{}
+	o.Late = status == OrderExpired
+	r.recordOrder(EventOrderPaid, c.PaidBy(), now)
+	if c.Upgrades {
+		return
+	}
+	r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
+	r.recordLicense(r.Issued, EventLicenseIssued, c.PaidBy(), now, nil)
 }
 
 // CancelOrder cancels an unpaid order. A canceled order keeps its time and reason.

@@ -59,6 +59,12 @@ const (
 // hold the locks of all records. After a swap that is lost to another node, SwapTogether tries again on the records
 // that the other node wrote. After togetherTries, or when ctx has ended, SwapTogether fails with ErrUnavailable.
 func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
+	return s.SwapTogetherOnce(ctx, &Claim{}, steps...)
+}
+
+// SwapTogetherOnce is SwapTogether for the request of a claim, which the same transaction stores. If the request was
+// made before, SwapTogetherOnce stores nothing, and the claim is Replayed.
+func (s *settler) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, step := range steps {
 		cmd := step.Cmd
@@ -74,22 +80,26 @@ func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Re
 		}
 		if len(snapshots) != len(steps) {
 			var err error
-			if snapshots, err = s.cfg.Records.Load(ctx, wants...); err != nil {
+			if snapshots, err = s.LoadWithClaim(ctx, c, wants...); err != nil || c.Replayed() {
 				return licensing.Result{}, err
 			}
 		}
 		answer, writes, err := s.applySteps(steps, snapshots)
-		if err != nil || len(writes) == 0 {
+		change := c.Change(s.Now(), err, writes...)
+		if change == nil || len(change.Writes) == 0 {
 			return answer, err
 		}
-		outcome, err := s.commit(ctx, store.Change{Writes: writes})
-		if err != nil {
-			return licensing.Result{}, err
+		outcome, failed := s.commit(ctx, *change)
+		if failed != nil {
+			return licensing.Result{}, failed
 		}
 		if outcome.Landed {
-			return answer, nil
+			return answer, err
 		}
 		snapshots = outcome.Rivals // of all records only if all were to be written
+		if c.Once() {
+			snapshots = nil // the claim may have changed too
+		}
 	}
 	return licensing.Result{}, licensing.ErrUnavailable // every swap was lost for certain
 }

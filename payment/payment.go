@@ -53,6 +53,9 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	if !order.PaidAt.IsZero() {
 		return order, "", nil
 	}
+	if order.Provider == licensing.ProviderOutside {
+		return licensing.Order{}, "", licensing.ErrPaidOutside
+	}
 	provider, configured := d.providers[order.Owner.Mode]
 	if !configured {
 		return licensing.Order{}, "", licensing.ErrPaymentNotConfigured

@@ -76,14 +76,14 @@ func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background
 	return d.recordRefund(ctx, tried.Order)
 }
 
-// refundWithoutProvider handles a due refund in a mode without a provider. It records the refund of a free order.
-// It withdraws the request for any other refund that no provider was asked for.
+// refundWithoutProvider handles a due refund in a mode without a provider. It records the refund of an order whose
+// money no provider has. It withdraws the request for any other refund that no provider was asked for.
 func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
 	if err != nil || !order.RefundDue {
 		return order, stillDue(err)
 	}
-	if order.Amount == 0 {
+	if !order.Refundable() {
 		return d.recordRefund(ctx, order)
 	}
 	if order.RefundRetryAt.IsZero() {
@@ -94,9 +94,9 @@ func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order)
 	return licensing.Order{}, licensing.ErrPaymentNotConfigured
 }
 
-// requestRefund asks the provider for a refund, unless the order was free.
+// requestRefund asks the provider for a refund, unless no provider has the money of the order.
 func requestRefund(ctx context.Context, provider Provider, order licensing.Order) error {
-	if order.Amount == 0 {
+	if !order.Refundable() {
 		return nil
 	}
 	if deadline, bounded := ctx.Deadline(); bounded {

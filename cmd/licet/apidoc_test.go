@@ -43,7 +43,7 @@ key_id=$(licet keys create --name spare --scopes orders --output json | field id
 		block = strings.ReplaceAll(block, "https://shop.example.com", url)
 		fixture := paid
 		if strings.Contains(block, "/cancel") || strings.Contains(block, "sandbox_payment") ||
-			strings.Contains(block, "$pay_url") {
+			strings.Contains(block, "/payments") || strings.Contains(block, "$pay_url") {
 			fixture = unpaid
 		} else if strings.Contains(block, "$key_id") {
 			fixture = spare

@@ -49,6 +49,7 @@ type badThings struct {
 	event, theirEvent                   string // ids
 	token                               string // of the pay page of the order unpaid
 	theirLicense, theirOrder, theirKey  string // another account's
+	outside                             string // an unpaid order
 	theirEndpoint                       string
 	cursors                             map[string]string // of the first page of each listing
 	// of another account's orders, of filtered ones, of devices
@@ -289,7 +290,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				product, badBody("amount", "-1", "1000000000001", "9223372036854775808", "-9223372036854775809"),
 				badBody("currency", `""`, `"US"`, `"EURO"`, `"XYZ"`, `" USD"`, `"U\u0000D"`),
 				badBody("description", long(1001), `"a\u0000"`, `"a\u009b"`),
-				email, metadata, badBody("upgrade_of", `""`, `"x"`, `"`+x.license+`0"`, `"\u0000"`),
+				email, metadata, badBody("payment_provider", `""`, `"sandbox"`, `"Outside"`),
+				badBody("upgrade_of", `""`, `"x"`, `"`+x.license+`0"`, `"\u0000"`),
 				badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`,
 					`"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
 					`"https://example.com/#x"`, `"https://example.com:8443/"`, `"https://10.0.0.1/"`,
@@ -302,6 +304,15 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"GET /v1/orders/{order_no}": {path: map[string]string{"order_no": x.paid}, bad: []badInput{order}},
 		"POST /v1/orders/{order_no}/cancel": {path: map[string]string{"order_no": x.canceled}, good: why,
 			bad: []badInput{reason, order}},
+		"POST /v1/orders/{order_no}/payments": {
+			path: map[string]string{"order_no": x.outside}, good: map[string]string{"reference": `"INV-1"`},
+			required: []string{"reference"},
+			bad: []badInput{
+				badBody("reference", `""`, long(256), `"a\u0000"`, `"a\n"`),
+				badBody("amount", "-1", "0", "2", "1000000000001"),
+				badBody("paid_at", `""`, `"now"`, `"1999-12-31T23:59:59Z"`, `"9999-01-01T00:00:00Z"`), order,
+			},
+		},
 		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why,
 			bad: []badInput{reason, order}},
 		"PUT /v1/orders/{order_no}/sandbox_payment": {path: map[string]string{"order_no": x.paid},

@@ -450,6 +450,7 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	x.unpaid, x.paid = unpaid.text("order_no"), paid.text("order_no")
 	p.want(t, 200, "PUT", "/v1/orders/"+x.paid+"/sandbox_payment", "")
 	x.canceled, x.theirOrder = order(p.api).text("order_no"), order(their).text("order_no")
+	x.outside = order(p.api).text("order_no")
 	x.token = unpaid.text("pay_url")[strings.LastIndexByte(unpaid.text("pay_url"), '/')+1:]
 	x.keyID = p.want(t, 201, "POST", "/v1/keys", `{"name":"shop","scopes":["orders"]}`).Data.text("id")
 	x.doomedKey = p.want(t, 201, "POST", "/v1/keys", `{"name":"old","scopes":["orders"]}`).Data.text("id")

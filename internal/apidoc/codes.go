@@ -42,7 +42,7 @@ func meanings() map[licensing.Reason]string {
 		"method_not_allowed":     "the route does not have this method; see `Allow`",
 		"request_in_progress":    "a request with the same Idempotency-Key is running",
 		"device_limit_reached":   "all slots are taken; nothing changed. `details`: `max_devices`, `current_devices`",
-		"invalid_order_state":    "the state of the order does not allow the cancellation or the refund",
+		"invalid_order_state":    "the state of the order does not allow the cancellation, the payment or the refund",
 		"invalid_license_state":  "the state of the license does not allow the change",
 		"payment_not_configured": "a live order with an amount, or its refund, while no payment provider is set up",
 		"webhook_limit": "the account has 16 webhook endpoints in this mode, the maximum: delete one first. " +

@@ -104,6 +104,10 @@ func operations() map[string]operation {
 		"PUT /v1/orders/{order_no}/sandbox_payment": {
 			"payOrderInSandbox", "pays an order of test mode", "pay-an-order-in-the-sandbox", "order_sandbox_payment",
 		},
+		"POST /v1/orders/{order_no}/payments": {
+			"recordPayment", "records a payment that the shop has received itself", "record-an-outside-payment",
+			"order_payment",
+		},
 		"POST /v1/orders/{order_no}/refund": {
 			"refundOrder", "refunds a paid order", "refund-an-order", "order_refund",
 		},

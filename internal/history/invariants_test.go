@@ -64,6 +64,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.orders(t)
 	i.aliases(t)
 	i.trials(t)
+	i.payments(t)
 	i.rolledOut(t)
 	i.books(t)
 	i.events(t)

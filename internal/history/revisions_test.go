@@ -65,6 +65,7 @@ type orderAt struct {
 	noted                    string // the metadata of its license
 	key                      licensing.LicenseKey
 	payment                  string
+	outside                  bool // paid, or to be paid, outside
 	refundDue                bool
 	writers                  []writer
 	licensesMade             []licensing.LicenseID // in the same revision, for this order
@@ -92,6 +93,7 @@ type timeline struct {
 	usages   []*usageAt                       // of the account
 	aliases  map[string][]aliasAt             // of licenses of the account
 	trials   map[string][]trialAt             // of the account, by name
+	payments map[string][]paymentAt           // of the account, by name
 	products []productAt                      // of the account
 	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
@@ -124,8 +126,8 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
-		trials: map[string][]trialAt{},
-		terms:  map[licensing.TermsVersion]int64{}, listed: listings{}}
+		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{},
+		terms: map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -286,6 +288,14 @@ func (t *timeline) replay(
 				}
 				t.trials[name] = append(t.trials[name],
 					trialAt{revision, licensing.LicenseID([]byte(m.text(1)[:18])), event.IsCreate(), false})
+			}
+		case "pa":
+			if name, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
+				m, err := parse(event.Kv.Value[1:])
+				if err != nil {
+					return err
+				}
+				t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
 			}
 		case "e":
 			if rest, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
@@ -489,7 +499,7 @@ func (o *orderAt) decode(value []byte) error {
 	m, err := parse(value[1:])
 	o.description, o.email, o.metadata = m.text(4), m.text(5), m.text(6)
 	o.paid, o.canceled, o.refunded = m.milli(12), m.milli(13), m.milli(14)
-	o.payment = m.text(19)
+	o.payment, o.outside = m.text(19), m.text(30) == string(licensing.ProviderOutside)
 	if key := m.text(17); key != "" {
 		o.key = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
 	}

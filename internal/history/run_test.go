@@ -202,6 +202,7 @@ func (r *run) play() error {
 	for number := range shops {
 		group.Go(func() { r.shop(number) })
 	}
+	group.Go(r.payOutside)
 	group.Go(r.grant)
 	group.Go(r.price)
 	if r.bug.rolls { // not in other runs: there, the check of rollouts fails now and then, and the cause is not known

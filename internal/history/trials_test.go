@@ -372,15 +372,16 @@ func (b trialBlind) Load(ctx context.Context, wants ...store.Want) ([]store.Snap
 
 // uncomparedTrials drops the compares of trials.
 func uncomparedTrials(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
-	dropTrials(txn)
+	dropCompareOf("tr/", txn)
 	return handler(ctx, txn)
 }
 
-func dropTrials(txn *pb.TxnRequest) {
-	txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf("tr/", c.Key) })
+// dropCompareOf drops the compares of a family of keys.
+func dropCompareOf(family string, txn *pb.TxnRequest) {
+	txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf(family, c.Key) })
 	for _, op := range txn.Success {
 		if nested := op.GetRequestTxn(); nested != nil {
-			dropTrials(nested)
+			dropCompareOf(family, nested)
 		}
 	}
 }

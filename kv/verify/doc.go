@@ -19,6 +19,7 @@
 //	facts.go       whether the fields of one record contradict each other
 //	aliases.go     external keys, their aliases, and the settings of owners
 //	trials.go      trials and their licenses
+//	payments.go    payments and their orders
 //	records.go     orders, products and single keys
 //	listings.go    entries of listings
 //	due.go         entries of due work

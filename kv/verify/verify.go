@@ -162,6 +162,7 @@ func (v *verification) families() []family {
 		{"alias", "n/", v.each("n/", v.records.checkAlias)},
 		{"order", "o/", v.each("o/", v.records.checkOrder)},
 		{"order_owner", "p/", v.each("p/", v.records.checkOrderOwner)},
+		{"payment", layout.PaymentsFamily, v.each(layout.PaymentsFamily, v.records.checkPaymentRecord)},
 		{"product", "q/", v.each("q/", v.records.checkProduct)},
 		{"event_ledger", "r/", v.each("r/", v.events.checkEventLedger)},
 		{"usage", "s/", v.each("s/", v.records.checkUsage)},

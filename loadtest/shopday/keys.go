@@ -28,7 +28,7 @@ func (s *keyring) openKeys(ctx context.Context, rootKey string) error {
 		name   string
 		scopes []string
 	}{
-		{&s.desk, "service desk", []string{"orders", "licenses"}},
+		{&s.desk, "service desk", []string{"orders", "orders:refunds", "licenses"}},
 		{&s.clerk, "clerk", []string{"products"}},
 		{&s.reader, "bookkeeper", []string{"orders:read", "licenses:read", "products:read", "keys:read"}},
 	} {

@@ -30,8 +30,10 @@ type NewOrder struct {
 	Metadata    string
 	SuccessURL  string
 	UpgradeOf   licensing.LicenseKey // of a trial; zero: none
-	By          licensing.Actor
-	Once        *node.Once // nil: the request came without an Idempotency-Key
+	// Outside: the shop records the payment itself; see RecordPayment. The order has no pay page.
+	Outside bool
+	By      licensing.Actor
+	Once    *node.Once // nil: the request came without an Idempotency-Key
 }
 
 // CreateOrder creates an order. An order with amount 0 is paid at once. In test mode, CreateOrder also
@@ -156,7 +158,7 @@ func (o *Orders) useRing(ctx context.Context) error {
 // newOrder returns the record of a new order. An order with amount 0 is paid by the same command as
 // any other.
 func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Terms) (licensing.Record, error) {
-	if owner.Mode == licensing.Live && in.Amount > 0 && !o.cfg.LivePayments {
+	if owner.Mode == licensing.Live && in.Amount > 0 && !in.Outside && !o.cfg.LivePayments {
 		return licensing.Record{}, licensing.ErrPaymentNotConfigured
 	}
 	now := o.engine.Now()
@@ -185,6 +187,9 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 	}
 	if err := o.cfg.Ring.NewPayToken(order, salt); err != nil {
 		return licensing.Record{}, err
+	}
+	if in.Outside {
+		order.Provider, order.PaySeed = licensing.ProviderOutside, licensing.PaySeed{}
 	}
 	record := licensing.NewOrder(order, in.By)
 	if in.Amount > 0 {
@@ -276,44 +281,59 @@ func (o *Orders) PayOrder(
 	ctx context.Context, order licensing.Order, payment string,
 ) (result licensing.Result, err error) {
 	return admitted(ctx, o.core, order.Owner, func(place node.Place) (result licensing.Result, err error) {
-		terms := order.Terms
-		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
+		pay, err := o.newPayment(ctx, &order)
 		if err != nil {
 			return licensing.Result{}, err
 		}
-		if p := loaded[0].Record.Product; p != nil {
-			terms = p.Terms
+		if pay.Payment = payment; order.UpgradeOf.IsZero() {
+			return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), pay)
 		}
-		key, err := o.mint(order.Owner, terms)
-		if err != nil {
-			return licensing.Result{}, err
-		}
-		pay := licensing.PayOrder{Payment: payment, Terms: terms, Key: key}
-		if !order.UpgradeOf.IsZero() {
-			return o.payUpgrade(ctx, order, pay)
-		}
-		return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), pay)
+		return o.payTogether(ctx, &node.Claim{}, &order, pay,
+			func(pay licensing.PayOrder) licensing.Command { return pay })
 	})
 }
 
-// payUpgrade records the payment of an order that names a trial, and makes the trial's license that of the order in the
-// same transaction. If the license can't be upgraded any more, the payment issues a license like any other.
-func (o *Orders) payUpgrade(
-	ctx context.Context, order licensing.Order, pay licensing.PayOrder,
+// newPayment returns a payment of an order, with a new key and the current terms of the product.
+func (o *Orders) newPayment(ctx context.Context, order *licensing.Order) (licensing.PayOrder, error) {
+	terms := order.Terms
+	loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
+	if err != nil {
+		return licensing.PayOrder{}, err
+	}
+	if p := loaded[0].Record.Product; p != nil {
+		terms = p.Terms
+	}
+	key, err := o.mint(order.Owner, terms)
+	return licensing.PayOrder{Terms: terms, Key: key}, err
+}
+
+// payTogether records the payment of an order in one transaction with other steps, once for the request of a claim.
+// paying makes the command of the payment. If the order names a trial, the transaction makes the trial's license that
+// of the order; if that license can't be upgraded any more, the payment issues a license like any other. The caller
+// holds the locks of the other steps.
+func (o *Orders) payTogether(
+	ctx context.Context, claim *node.Claim, order *licensing.Order, pay licensing.PayOrder,
+	paying func(licensing.PayOrder) licensing.Command, others ...node.Step,
 ) (licensing.Result, error) {
 	ref, trial := licensing.OrderRef(order.Owner, order.OrderNo), order.UpgradeOf
+	issue := func(ctx context.Context) (licensing.Result, error) {
+		return o.engine.SwapTogetherOnce(ctx, claim, append([]node.Step{{Ref: ref, Cmd: paying(pay)}}, others...)...)
+	}
+	if trial.IsZero() {
+		return o.engine.WithRecordLock(ctx, ref, issue)
+	}
 	license := licensing.LicenseRef(trial)
 	upgrade := pay
 	upgrade.Key, upgrade.Upgrades = trial, true
 	upgraded := func(paid licensing.Result) licensing.Command {
-		return licensing.UpgradeTrial{Key: trial, Order: paid.Order, Terms: pay.Terms, By: licensing.Provider}
+		return licensing.UpgradeTrial{Key: trial, Order: paid.Order, Terms: pay.Terms, By: upgrade.PaidBy()}
 	}
+	steps := append([]node.Step{{Ref: ref, Cmd: paying(upgrade)}, {Ref: license, Then: upgraded}}, others...)
 	return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
 		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
-			result, err := o.engine.SwapTogether(ctx, node.Step{Ref: ref, Cmd: upgrade},
-				node.Step{Ref: license, Then: upgraded})
+			result, err := o.engine.SwapTogetherOnce(ctx, claim, steps...)
 			if errors.Is(err, licensing.ErrTrialGone) {
-				return o.engine.SwapTogether(ctx, node.Step{Ref: ref, Cmd: pay})
+				return issue(ctx)
 			}
 			return result, err
 		})

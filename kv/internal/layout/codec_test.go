@@ -259,6 +259,14 @@ func TestGoldenValues(t *testing.T) {
 	if again, err := DecodeTrial(tried.Encode()); err != nil || again.Trial != tried.Trial {
 		t.Errorf("a trial is read as %+v, %v", again, err)
 	}
+	paid := Payment{Writers: license.Writers, Payment: licensing.Payment{
+		OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", Provider: "outside", Reference: "INV-1", Amount: 990,
+		Currency: "EUR", PaidAt: kvtest.Time, RecordedAt: kvtest.Time.Add(time.Hour), By: "key_1",
+	}}
+	show("payment", paid.Encode())
+	if again, err := DecodePayment(paid.Encode()); err != nil || again.Payment != paid.Payment {
+		t.Errorf("a payment is read as %+v, %v", again, err)
+	}
 	trialProduct := goldenProduct()
 	trialProduct.Product.TrialEntitlements, trialProduct.Product.Trial = `{"export":true}`, licensing.TrialTerms{
 		Validity: licensing.Period{Days: 14}, MaxDevices: 1, PerEmail: true, Entitled: true, Version: 7}
@@ -305,6 +313,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"metadata", MetadataKey(id)},
 		{"alias", AliasKey(licensing.AliasName(id))},
 		{"trial", TrialKey(licensing.TrialRef(kvtest.Owner, licensing.TrialName{1, 2}))},
+		{"payment", PaymentKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"))},
 		{"settings", SettingsKey(kvtest.Owner)},
 		{"receipt keys", ReceiptKeysKey(kvtest.Owner)},
 		{"mark of receipt keys", ReceiptKeysMark},

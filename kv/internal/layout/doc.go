@@ -55,6 +55,7 @@
 //	j/<level><entry>                  empty: an entry of a listing on an upper level of the listing
 //	o/<account>/<mode>/<order>        an order
 //	p/<order>                         an order's owner, to find an order by its number alone
+//	pa/<account>/<mode>/<payment>     a payment of an order: no other payment has its provider and reference
 //	q/<account>/<mode>/<product>      a product
 //	k/<hash>                          an API key, by licensing.HashAPIKey of its text
 //	a/<account>/<mode>/<key>          an API key's hash, 32 bytes, by its public id
@@ -96,7 +97,8 @@
 // see licensing.LicenseKeys.AliasOf, or the block of a reissued key; <trial> the same of an HMAC, see
 // licensing.LicenseKeys.TrialOf; <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
-// in lower case, and <reference> of a customer's reference; <mode> is t or l; <ms> is eight bytes, big end first;
+// in lower case, <reference> of a customer's reference, and <payment> of a payment's provider and reference; <mode> is
+// t or l; <ms> is eight bytes, big end first;
 // <level> is 1 or 2, and <entry> a key without the layout's version and the slot.
 //
 // # Values
@@ -147,6 +149,7 @@
 //	metadata.go      the metadata of licenses, with their external keys
 //	alias.go         aliases of licenses
 //	trial.go         trials
+//	payment.go       payments of orders
 //	settings.go      the settings of owners
 //	order.go         orders
 //	product.go       products

@@ -204,6 +204,8 @@ func RecordKey(ref licensing.Ref) string {
 		return ReceiptKeysKey(ref.Owner)
 	case licensing.KindTrial:
 		return TrialKey(ref)
+	case licensing.KindPayment:
+		return PaymentKey(ref)
 	case licensing.KindTerms:
 		return TermsKey(ref)
 	default:

@@ -52,6 +52,7 @@ func (s *Order) table() fieldTable {
 		textField(27, &o.PaySeed.MasterID),
 		{28, arrayOrNone(o.PaySeed.Salt[:])},
 		{29, licenseKeyVar{&o.UpgradeOf}},
+		textField(30, &o.Provider),
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}

@@ -108,6 +108,15 @@ func TestShop(t *testing.T) {
 		o["state_reason"] != "changed her mind" {
 		t.Errorf("the order is %v", o)
 	}
+	outside := u.asJSON("orders", "create", "--product-id", "invoiced", "--amount", "100", "--currency", "USD",
+		"--payment-provider", "outside")["order_no"].(string)
+	for range 2 {
+		if o := u.asJSON("orders", "record-payment", outside, "--reference", "INV-1", "--amount", "100", "--paid-at",
+			"2026-01-31T12:00:00Z"); o["status"] != "paid" || o["payment_reference"] != "INV-1" ||
+			o["paid_at"] != "2026-01-31T12:00:00.000Z" {
+			t.Errorf("the order is %v", o)
+		}
+	}
 	if text := u.must("orders", "list", "--status", "canceled", "--product-id", "editor"); !strings.Contains(text,
 		second) || strings.Contains(text, number) {
 		t.Errorf("listed %s", text)

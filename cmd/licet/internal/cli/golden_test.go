@@ -95,6 +95,8 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 	switch found.Parent().Name() + " " + found.Name() {
 	case "orders create":
 		args = append(args, "--product-id", "editor", "--amount", "1", "--currency", "USD")
+	case "orders record-payment":
+		args = append(args, "--reference", "INV-2031-0042")
 	case "products rollout":
 		args = append(args, "--terms", "max_devices")
 	case "keys create":

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -36,7 +35,7 @@ The first API key of an account is created on the store: see licet store keys cr
 // ScopeFlag adds the flag for the scopes of an API key.
 func ScopeFlag(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringSliceVar(into, "scopes", nil, "`scopes` that the API key grants, separated by commas: "+
-		strings.Join(licensing.Scopes(), ", ")+", each also with the suffix :read, or * for all")
+		licensing.ScopesInWords()+" for all")
 	Complete(cmd, "scopes", append([]string{"*"}, licensing.ScopeForms()...)...)
 }
 

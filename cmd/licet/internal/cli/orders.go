@@ -15,11 +15,12 @@ type orderGroup struct{ Setup }
 const exampleOrder = "ord_VQ01Q3G996SE003GW58W4CN32E1Z"
 
 func (s orderGroup) orderCommands() *cobra.Command {
-	return group("orders", "List, create, cancel and refund orders",
+	return group("orders", "List, create, cancel and refund orders, and record their payments",
 		`  licet orders create --product-id editor --price 49.00 --currency USD
   licet orders get `+exampleOrder+`
   licet orders list --status paid --all --output json`,
-		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund(), s.ordersEvents())
+		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRecordPayment(),
+		s.ordersRefund(), s.ordersEvents())
 }
 
 // words converts values of a string type to strings.
@@ -96,6 +97,9 @@ order with amount 0 is paid at once.`,
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the order, or @ and a file name")
 			fs.StringVar(&order.SuccessURL, "success-url", "", "`URL` where the buyer goes after paying")
 			fs.StringVar(&order.UpgradeOf, "upgrade-of", "", "license `key` of the trial that the payment upgrades")
+			fs.StringVar(&order.PaymentProvider, "payment-provider", "",
+				"`provider` of the payment: outside, if you record the payment yourself with record-payment")
+			Complete(cmd, "payment-provider", string(licensing.ProviderOutside))
 			onceFlag(fs)
 			for _, name := range []string{"product-id", "currency"} {
 				_ = cmd.MarkFlagRequired(name)
@@ -121,8 +125,41 @@ func (s orderGroup) ordersCancel() *cobra.Command {
 	return s.orderChange(spec{
 		use: "cancel ORDER_NO", short: "Cancel an unpaid order",
 		example: `  licet orders cancel ` + exampleOrder + ` --reason "The buyer changed her mind."`,
-		route:   "POST /v1/orders/{order_no}/cancel",
+		route:   "POST /v1/orders/{order_no}/cancel", scope: "orders",
 	}, "", (*client.Client).CancelOrder)
+}
+
+func (s orderGroup) ordersRecordPayment() *cobra.Command {
+	var payment client.OutsidePayment
+	var paidAt string
+	return s.command(spec{
+		use: "record-payment ORDER_NO", short: "Record a payment that you have received yourself",
+		long: `Record that you have received the payment of an order yourself, such as by bank transfer, and show the
+order with its license key. Recording the same payment again changes nothing.`,
+		example: `  licet orders record-payment ` + exampleOrder + ` --reference INV-2031-0042
+  licet orders record-payment ` + exampleOrder + ` --reference PO-77 --amount 4900 \
+    --paid-at 2031-01-31T12:00:00Z`,
+		route: "POST /v1/orders/{order_no}/payments", scope: "orders:payments",
+		resumes: true, resumeHint: "repeat the command: a payment is recorded once",
+		flags: func(cmd *cobra.Command) {
+			fs := cmd.Flags()
+			fs.StringVar(&payment.Reference, "reference", "",
+				"your `name` for the payment, new for each payment, such as an invoice number")
+			fs.Int64Var(&payment.Amount, "amount", 0,
+				"`amount` that you have received, in minor units; must be the order's (default the order's)")
+			fs.StringVar(&paidAt, "paid-at", "", "`time` of the payment, in RFC 3339 (default now)")
+			onceFlag(fs)
+			_ = cmd.MarkFlagRequired("reference")
+		},
+		run: func(c *session, args []string) (err error) {
+			if payment.PaidAt, err = moment("paid-at", paidAt); err != nil {
+				return err
+			}
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.RecordPayment(c.ctx, args[0], payment, as...))
+			})
+		},
+	})
 }
 
 func (s orderGroup) ordersRefund() *cobra.Command {
@@ -130,7 +167,7 @@ func (s orderGroup) ordersRefund() *cobra.Command {
 		use: "refund ORDER_NO", short: "Refund a paid order and revoke its license",
 		long:    "Refund a paid order and revoke its license. The command asks for confirmation on a terminal.",
 		example: `  licet orders refund ` + exampleOrder + ` --reason "It does not run."`,
-		route:   "POST /v1/orders/{order_no}/refund",
+		route:   "POST /v1/orders/{order_no}/refund", scope: "orders:refunds",
 	}, "Refund", (*client.Client).RefundOrder)
 }
 
@@ -140,7 +177,6 @@ func (s orderGroup) orderChange(
 		...client.CallOption) (*client.Order, error),
 ) *cobra.Command {
 	var reason string
-	is.scope = "orders"
 	is.flags = func(cmd *cobra.Command) {
 		cmd.Flags().StringVar(&reason, "reason", "", "`reason` of the change")
 		onceFlag(cmd.Flags())

@@ -132,8 +132,8 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 			return true
 		}
 		r.ok(check, "valid, for live mode")
-		r.add(Warning, "payments", "grant licenses after payments of your own provider: docs/guides/payments.md",
-			"orders with an amount can't be paid: this version has no payment provider for live mode")
+		r.add(Warning, "payments", "record the payments of a provider of your own: docs/guides/payments.md",
+			"this version has no payment provider for live mode: orders have no pay page")
 		return true
 	case client.HasReason(err, client.ReasonUnauthenticated):
 		r.add(Problem, check,

@@ -1,0 +1,129 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"licet/licensing"
+	"licet/node"
+	"licet/node/service"
+	"licet/node/store"
+)
+
+const (
+	// outsideOrders are paid outside; of each two, both get the same reference first.
+	outsideOrders = 6
+	// recorders record the payment of an order at the same time.
+	recorders = 2
+)
+
+// payOutside makes orders that the shop pays itself, and records the payments: at the same time, under references that
+// other orders get too, and then under references of their own.
+func (r *run) payOutside() {
+	var group sync.WaitGroup
+	for number := range outsideOrders {
+		group.Go(func() {
+			order, made := r.transact(r.random("outside", uint64(number)), deed{What: "create"},
+				func(ctx context.Context, p *process) (licensing.Order, error) {
+					order, _, err := p.node.CreateOrder(ctx, r.owner, service.NewOrder{
+						ProductID: "pro", Amount: 100, Currency: "USD", Outside: true,
+						Description: fmt.Sprint("outside ", number), BuyerEmail: "outside@example.com",
+						Once: once("outside", number),
+					})
+					return order, err
+				})
+			if !made {
+				return
+			}
+			for _, reference := range []string{fmt.Sprint("shared ", number/2), fmt.Sprint("own ", number)} {
+				var recording sync.WaitGroup
+				for recorder := range recorders {
+					recording.Go(func() { r.record(order.OrderNo, reference, number, recorder) })
+				}
+				recording.Wait()
+			}
+		})
+	}
+	group.Wait()
+}
+
+// record records an outside payment of an order.
+func (r *run) record(orderNo, reference string, number, recorder int) {
+	random := r.random("record "+reference, uint64(number), uint64(recorder))
+	var key *node.Once
+	if random.IntN(2) == 0 {
+		key = once("record "+reference, number)
+	}
+	r.transact(random, deed{What: "pay", Order: orderNo, Payment: reference},
+		func(ctx context.Context, p *process) (licensing.Order, error) {
+			order, _, err := p.node.RecordPayment(ctx, r.owner, orderNo,
+				service.OutsidePayment{Reference: reference, By: "key_1", Once: key})
+			return order, err
+		})
+}
+
+// paymentAt is a write of a payment.
+type paymentAt struct {
+	revision int64
+	order    string
+}
+
+// payments: the record of a payment is written once, with the order that is paid with it, and no two orders are paid
+// with one reference.
+func (i *inspection) payments(t *timeline) {
+	paidWith := map[string]string{}
+	for number, states := range t.orders {
+		last := states[len(states)-1]
+		if !last.outside || last.paid == 0 {
+			continue
+		}
+		name := licensing.PaymentRef(i.run.owner, licensing.ProviderOutside, last.payment).ID
+		if other, twice := paidWith[name]; twice {
+			i.add("payments", "%s and %s are paid with %q", number, other, last.payment)
+		}
+		paidWith[name] = number
+		paid := states[slices.IndexFunc(states, func(s *orderAt) bool { return s.paid != 0 })]
+		if writes := t.payments[name]; len(writes) != 1 || writes[0] != (paymentAt{paid.revision, number}) {
+			i.add("payments", "%s was paid with %q, whose record was written at %+v: %+v", number, last.payment, writes,
+				paid)
+		}
+	}
+	for name, writes := range t.payments {
+		if _, pays := paidWith[name]; !pays {
+			i.add("payments", "a payment has a record that pays no order: %+v", writes)
+		}
+	}
+}
+
+// payBlind sees no payments, and so records each again.
+type payBlind struct{ store.Store }
+
+func (b payBlind) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := b.Store.Load(ctx, wants...)
+	for i := range snapshots {
+		if wants[i].Ref.Kind == licensing.KindPayment {
+			snapshots[i] = store.Snapshot{}
+		}
+	}
+	return snapshots, err
+}
+
+// uncomparedPayments drops the compares of payments.
+func uncomparedPayments(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+	dropCompareOf("pa/", txn)
+	return handler(ctx, txn)
+}
+
+// recordless stores outside payments without their records, now and then.
+type recordless struct{ store.Store }
+
+func (s recordless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	change.Writes = slices.DeleteFunc(slices.Clone(change.Writes),
+		func(w store.Write) bool { return w.Ref.Kind == licensing.KindPayment && w.Ref.ID[0]%2 == 0 })
+	return s.Store.Commit(ctx, change)
+}

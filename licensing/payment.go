@@ -1,0 +1,105 @@
+package licensing
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+)
+
+// PaymentProvider names where an order is paid.
+type PaymentProvider string
+
+// The payment providers.
+const (
+	ProviderSandbox PaymentProvider = "sandbox" // of test mode; no money moves
+	// ProviderOutside: the buyer pays the shop itself, such as by bank transfer, and the shop records the payment.
+	ProviderOutside PaymentProvider = "outside"
+)
+
+// Payment is a payment of an order, as a record of its own: no other order can be paid with the same reference of the
+// same provider.
+type Payment struct {
+	OrderNo    string
+	Provider   PaymentProvider
+	Reference  string // the provider's, or the shop's own of an outside payment
+	Amount     int64  // in the currency's minor unit
+	Currency   string
+	PaidAt     time.Time // as the provider or the shop says
+	RecordedAt time.Time
+	By         Actor // who recorded an outside payment
+}
+
+// PaymentRef names the payment of an owner with a provider's reference.
+func PaymentRef(owner Owner, provider PaymentProvider, reference string) Ref {
+	name := sha256.Sum256([]byte(string(provider) + "\x00" + reference))
+	return Ref{Kind: KindPayment, Owner: owner, ID: string(name[:PaymentNameSize])}
+}
+
+// PaymentNameSize is the length of the hash that names a payment.
+const PaymentNameSize = 16
+
+// PaidThrough returns where the order was paid, or is to be paid; empty: that is open, or the order is free.
+func (o *Order) PaidThrough() PaymentProvider {
+	if o.Provider == "" && o.Payment != "" {
+		return ProviderSandbox
+	}
+	return o.Provider
+}
+
+// Refundable reports whether a payment provider has taken the money of a paid order, and so can send it back.
+func (o *Order) Refundable() bool { return o.Amount > 0 && o.Provider != ProviderOutside }
+
+// PayOutside records a payment that the shop has received itself. Unlike a provider, the shop can be refused: only an
+// unpaid or expired order can be paid so. Recording the same payment again is a no-op. AddPayment must create the
+// payment's record in the same transaction.
+type PayOutside struct {
+	PayOrder           // Payment is the shop's reference
+	Amount   *int64    // what was paid; nil: the order's amount
+	PaidAt   time.Time // when it was paid; zero: now
+}
+
+func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.Amount != nil && *c.Amount != o.Amount {
+		return Result{}, InvalidField("amount", fmt.Sprintf("must be the amount of the order, %d", o.Amount))
+	}
+	switch status := o.Status(now); {
+	case status == OrderUnpaid, status == OrderExpired:
+		o.Provider = ProviderOutside
+		c.pay(r, status, now, c.PaidAt)
+	case o.Provider == ProviderOutside && o.Payment == c.Payment && !o.PaidAt.IsZero():
+	default:
+		return Result{}, invalidOrderState(status, "paid")
+	}
+	return Result{Order: *o}, nil
+}
+
+// AddPayment creates the record of an order's payment. It is a no-op if the record exists, and fails if the record is
+// that of another order's payment.
+type AddPayment struct {
+	Order Order // with the payment
+	By    Actor
+}
+
+// DeviceID is empty: no device is touched.
+func (AddPayment) DeviceID() string { return "" }
+
+func (AddPayment) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c AddPayment) apply(r *Record, now time.Time) (Result, error) {
+	o := &c.Order
+	switch {
+	case r.Payment == nil:
+		r.Payment, r.Changed = &Payment{
+			OrderNo: o.OrderNo, Provider: o.PaidThrough(), Reference: o.Payment, Amount: o.Amount,
+			Currency: o.Currency, PaidAt: o.PaidAt, RecordedAt: now, By: c.By,
+		}, true
+	case r.Payment.OrderNo != o.OrderNo:
+		return Result{}, InvalidField("reference",
+			"must be new for each payment: it is that of the payment of "+r.Payment.OrderNo)
+	}
+	return Result{Order: *o}, nil
+}

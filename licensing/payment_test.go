@@ -1,0 +1,85 @@
+package licensing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet/licensing"
+)
+
+// outside is a payment that the shop has received itself.
+func outside(reference string) licensing.PayOutside {
+	pay := payment
+	pay.Payment, pay.By = reference, byKey
+	return licensing.PayOutside{PayOrder: pay}
+}
+
+// TestPayOutside: an outside payment pays what a provider's payment pays, and is refused where the money would have to
+// go back.
+func TestPayOutside(t *testing.T) {
+	for name, edits := range orderStates() {
+		r := ordered(func(o *licensing.Order) {
+			for _, edit := range edits {
+				edit(o)
+			}
+		})
+		status := r.Order.Status(noon)
+		if status != licensing.OrderUnpaid && status != licensing.OrderExpired {
+			refuses(t, &r, outside("INV-1"), noon, licensing.ReasonInvalidOrderState)
+			continue
+		}
+		pay := outside("INV-1")
+		pay.PaidAt, pay.Amount = noon.Add(-48*time.Hour), new(int64(990))
+		must(t, &r, pay, noon)
+		o := r.Order
+		if o.Status(noon) != licensing.OrderPaid || !o.PaidAt.Equal(pay.PaidAt) || o.PaidThrough() != "outside" ||
+			o.Payment != "INV-1" || o.Late != (status == licensing.OrderExpired) || o.Refundable() ||
+			r.Issued == nil || !r.Issued.CreatedAt.Equal(noon) || r.Events[0].Actor != byKey {
+			t.Errorf("%s: the order is %+v, and its license %+v", name, o, r.Issued)
+		}
+		paid := licensing.Record{Order: o}
+		must(t, &paid, outside("INV-1"), noon.Add(time.Hour))
+		if paid.Changed {
+			t.Errorf("%s: the same payment again changes the order", name)
+		}
+		refuses(t, &paid, outside("INV-2"), noon, licensing.ReasonInvalidOrderState)
+		must(t, &paid, payment, noon) // a provider's payment of a paid order
+		if paid.Changed {
+			t.Errorf("%s: a provider's payment changes the order", name)
+		}
+	}
+	r := ordered(nil)
+	for _, amount := range []int64{989, 991} {
+		pay := outside("INV-1")
+		pay.Amount = &amount
+		refuses(t, &r, pay, noon, licensing.ReasonInvalidField)
+	}
+	refuses(t, &licensing.Record{}, outside("INV-1"), noon, licensing.ReasonOrderNotFound)
+}
+
+// TestAddPayment: a payment has one record, of one order.
+func TestAddPayment(t *testing.T) {
+	order := ordered(nil)
+	must(t, &order, outside("INV-1"), noon)
+	var r licensing.Record
+	must(t, &r, licensing.AddPayment{Order: *order.Order, By: byKey}, noon)
+	want := &licensing.Payment{OrderNo: "ord_1", Provider: "outside", Reference: "INV-1", Amount: 990, Currency: "EUR",
+		PaidAt: noon, RecordedAt: noon, By: byKey}
+	if diff := cmp.Diff(want, r.Payment); diff != "" || !r.Changed {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	again := licensing.Record{Payment: r.Payment}
+	must(t, &again, licensing.AddPayment{Order: *order.Order}, noon.Add(time.Hour))
+	if again.Changed {
+		t.Error("the same payment changes its record")
+	}
+	other := *order.Order
+	other.OrderNo = "ord_2"
+	refuses(t, &again, licensing.AddPayment{Order: other}, noon, licensing.ReasonInvalidField)
+	ref := licensing.PaymentRef(shop, "outside", "INV-1")
+	if ref == licensing.PaymentRef(shop, "outside", "INV-2") || ref == licensing.PaymentRef(shop, "stripe", "INV-1") {
+		t.Error("two payments have one name")
+	}
+}

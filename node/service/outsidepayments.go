@@ -1,0 +1,73 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"licet/licensing"
+	"licet/node"
+	"licet/node/store"
+)
+
+// OutsidePayment is a payment that a shop has received itself. The caller has validated the fields.
+type OutsidePayment struct {
+	Reference string    // the shop's own; no two orders of an owner have the same
+	Amount    *int64    // nil: the order's amount
+	PaidAt    time.Time // zero: now
+	By        licensing.Actor
+	Once      *node.Once // nil: the request came without an Idempotency-Key
+}
+
+// RecordPayment records that a shop has received the payment of an order, and issues the license like any payment.
+// Recording the same payment again is a no-op.
+//
+// With in.Once, repeating the request returns the order as it is now, or the refusal of the first request, and replayed
+// is true.
+func (o *Orders) RecordPayment(
+	ctx context.Context, owner licensing.Owner, orderNo string, in OutsidePayment,
+) (order licensing.Order, replayed bool, err error) {
+	ref := licensing.OrderRef(owner, orderNo)
+	run := func(_ node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
+		var wants []store.Want
+		if licensing.ValidOrderNo(orderNo) {
+			wants = append(wants, store.Want{Ref: ref})
+		}
+		loaded, err := o.engine.LoadWithClaim(ctx, claim, wants...)
+		switch {
+		case err != nil:
+			return licensing.Order{}, claim.Replayed(), err
+		case claim.Replayed():
+			return o.claimedOrder(ctx, owner, claim.Earlier)
+		case len(loaded) == 0 || loaded[0].Record.Order == nil:
+			return licensing.Order{}, false, licensing.ErrOrderNotFound
+		}
+		claim.Effect.OrderNo = orderNo
+		result, err := o.recordOutside(ctx, claim, loaded[0].Record.Order, in)
+		if err == nil && claim.Replayed() {
+			return o.claimedOrder(ctx, owner, claim.Earlier)
+		}
+		return result.Order, claim.Replayed(), err
+	}
+	return idempotent(ctx, o.core, owner, in.Once, nil, run)
+}
+
+// recordOutside stores the payment of an order, its record and the license in one transaction.
+func (o *Orders) recordOutside(
+	ctx context.Context, claim *node.Claim, order *licensing.Order, in OutsidePayment,
+) (licensing.Result, error) {
+	pay, err := o.newPayment(ctx, order)
+	if err != nil {
+		return licensing.Result{}, err
+	}
+	pay.Payment, pay.By = in.Reference, in.By
+	paying := func(pay licensing.PayOrder) licensing.Command {
+		return licensing.PayOutside{PayOrder: pay, Amount: in.Amount, PaidAt: in.PaidAt}
+	}
+	record := licensing.PaymentRef(order.Owner, licensing.ProviderOutside, in.Reference)
+	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
+		return licensing.AddPayment{Order: paid.Order, By: in.By}
+	}}
+	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {
+		return o.payTogether(ctx, claim, order, pay, paying, add)
+	})
+}
