@@ -127,8 +127,8 @@ func (s *Server) signedSet(signer *service.ReceiptSigner) (jwks, error) {
 	return jwks{Keys: set.Keys, Signed: signed}, err
 }
 
-// signerOf returns the receipt keys of an account that a path names. Clients without credentials may look up accounts
-// that have none only as often as their address allows.
+// signerOf returns the receipt keys of an account that a request names. Clients without an API key may look up accounts
+// without receipt keys only as often as the limit of their address allows.
 func (s *Server) signerOf(ctx context.Context, c *call, owner licensing.Owner) (*service.ReceiptSigner, error) {
 	if !licensing.ValidAccountID(owner.AccountID) || owner.Mode != licensing.Live && owner.Mode != licensing.Test {
 		return nil, errNoReceiptKeys

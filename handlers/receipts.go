@@ -43,8 +43,8 @@ func (in *receiptRequest) ask() licensing.ReceiptAsk {
 	return licensing.AskReceipt(in.Receipt.value, in.Nonce.given, time.Duration(in.ReceiptSeconds.value)*time.Second)
 }
 
-// sign returns the receipt that a result leads to; empty if to none. The change that result reports has landed, so no
-// error says that nothing was changed.
+// sign returns the receipt for a result, signed; empty if the result has none. The transaction of the result has
+// committed, so an error to read the keys is ErrOutcomeUnknown.
 func (s *Server) sign(
 	ctx context.Context, result *licensing.Result, entitled licensing.Entitled, in *receiptRequest,
 ) (string, error) {
@@ -84,8 +84,8 @@ func timeText(t time.Time) *string {
 	return new(t.UTC().Format(timeFormat))
 }
 
-// receiptID returns the id of a receipt: a hash of what makes its content. Equal receipts have one id, unless the
-// request has a nonce.
+// receiptID returns the id of a receipt: a hash of the members that its content follows from. Equal receipts have one
+// id. A receipt with a nonce has an id of its own.
 func receiptID(r *receipt.Receipt) string {
 	of := fmt.Appendf(make([]byte, 0, 256), "%s\x00%d\x00%d\x00%d\x00%s\x00", r.LicenseID, r.Revision, r.IssuedAt,
 		r.ExpiresAt, r.DeviceID)

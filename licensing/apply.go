@@ -92,7 +92,7 @@ type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
 	// Metadata is the license's metadata, loaded only for commands with NeedsMetadata. Nil if it is
-	// not loaded, and if a new license has none. Of a new trial, it is that of Issued.
+	// not loaded, and if a new license has none. For a new trial, it is the metadata of Issued.
 	Metadata *Metadata
 	Order    *Order
 	Product  *Product // nil and Changed: delete the product

@@ -13,7 +13,7 @@ const (
 	DueRollout                          // continue a rollout of a product, see AdvanceRollout
 	DueLeases                           // remove lapsed leases of a license, see LapseLeases
 	DueTrial                            // forget the trial of a license, see ForgetTrial
-	DueLicenseNotice                    // give the next notice of a license, or record its end, or that of its grace
+	DueLicenseNotice                    // record the next notice of a license, its end, or the end of its grace
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
@@ -24,8 +24,8 @@ type Due struct {
 	At   time.Time // the zero time: at once
 }
 
-// Due returns the earliest of these: what is due before and at the end of the license, the first possible end of its
-// leases, and when its trial is forgotten.
+// Due returns the earliest of these: the next notice or the end of the license or of its grace, the first possible end
+// of its leases, and when its trial is forgotten.
 func (l *License) Due() Due { return l.endDue().or(l.leasesDue()).or(l.trialDue()) }
 
 // or returns the earlier of two works, and the first one of two at a time.

@@ -49,7 +49,7 @@ func (d ExpiringDays) Numbers() []int {
 
 // Notice is the next EventLicenseExpiring of a license. The zero Notice is not planned.
 type Notice struct {
-	End time.Time // the ExpiresAt that the notice is for; of another one, the Notice does not hold
+	End time.Time // the ExpiresAt that the notice is for; the Notice is void once ExpiresAt differs
 	Day int       // how many days before End it is due; 0: there is no further notice
 }
 

@@ -2,7 +2,7 @@ package licensing
 
 import "time"
 
-// MaxGrace is the longest grace.
+// maxGrace is the longest grace.
 var maxGrace = Period{Years: 1}
 
 // GraceProblem returns what is wrong with a grace; "": nothing.

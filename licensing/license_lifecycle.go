@@ -100,8 +100,8 @@ func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // RenewLicense sets a license's end, either to ExpiresAt, or by Extend after the later of now and the
-// current end. Exactly one of the two is set. RenewLicense also clears a recorded end
-// and what follows from the earlier end: the end of its grace, and its notices.
+// current end. Exactly one of the two is set. RenewLicense also clears a recorded end, a
+// recorded end of the grace, and the notices before the earlier end.
 type RenewLicense struct {
 	Target
 	ExpiresAt time.Time

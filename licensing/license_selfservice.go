@@ -100,7 +100,8 @@ func (l *License) unusable(productID string, held bool, now time.Time) *Error {
 type DeactivateDevice struct {
 	Target
 	Device string
-	// BoundBy: a device that was bound later stays; zero: none does. It is in whole seconds.
+	// BoundBy, in whole seconds: a device that was bound later than that stays bound; zero: the device is removed
+	// whenever it was bound.
 	BoundBy time.Time
 }
 

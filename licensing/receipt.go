@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ReceiptTerms say when activations of a license carry receipts, and for how long these are valid. With the zero
+// ReceiptTerms say when responses about a license carry receipts, and for how long these are valid. With the zero
 // ReceiptTerms, requests must ask for receipts.
 type ReceiptTerms struct {
 	ValiditySeconds uint32 // 0: DefaultReceiptValidity
-	Always          bool   // every activation and trial carries a receipt
+	Always          bool   // every activation, validation and trial carries a receipt
 }
 
 // Validity returns how long a receipt is valid unless the request asks for less.
