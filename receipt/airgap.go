@@ -63,6 +63,13 @@ func (v *Verifier) VerifyFile(f *File, now time.Time) (*Receipt, error) {
 	return held.Receipt, nil
 }
 
+// NamesKey reports whether a receipt, which is not verified, names a key that may give the seat back.
+func NamesKey(document string, key ed25519.PublicKey) bool {
+	var unverified Receipt
+	Peek(document, &unverified)
+	return unverified.DeviceKey == KeyID(key)
+}
+
 // Release is a device's word that it gives its seat back. Somebody carries it to the service.
 type Release struct {
 	Receipt  string `json:"receipt"` // the device's, which names the key that may give the seat back
@@ -85,8 +92,8 @@ func (r *Release) Sign(key ed25519.PrivateKey) (string, error) {
 	return armor(releaseArmor, armoredRelease{document})
 }
 
-// ReleaseOwner returns the account and the mode that an armored release says it is of. They are not verified: they say
-// whose keys verify it, see [OpenRelease].
+// ReleaseOwner returns the account and the mode that an armored release names, without verifying the release. The
+// receipt keys of that account verify it, see [OpenRelease].
 func ReleaseOwner(text string) (accountID, mode string, err error) {
 	var in armoredRelease
 	if err := disarm(releaseArmor, text, &in); err != nil {

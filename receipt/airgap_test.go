@@ -55,6 +55,10 @@ func TestRelease(t *testing.T) {
 		"of a receipt that is forged": {signed(id, foreign), device, receipt.UnknownKey},
 		"of a receipt that is none":   {"a.b.c", device, receipt.Malformed},
 	} {
+		named := c.want == "" || name == "of a receipt that is forged"
+		if receipt.NamesKey(c.receipt, public(c.by)) != named {
+			t.Errorf("a release %s: NamesKey returns %v", name, !named)
+		}
 		text := must(t)((&receipt.Release{Receipt: c.receipt, IssuedAt: now}).Sign(c.by))
 		got, err := receipt.OpenRelease(text, keys)
 		var refused *receipt.Error

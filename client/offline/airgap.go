@@ -10,7 +10,7 @@ import (
 	"licet/receipt"
 )
 
-// airGap is what a device without network keeps besides its documents.
+// airGap is the part of the state for requests, receipt files and releases.
 type airGap struct {
 	Key   []byte `json:"key,omitempty"`   // the seed of the key that may give the seat back
 	Nonce string `json:"nonce,omitempty"` // of the request that has no receipt yet
@@ -20,6 +20,9 @@ type airGap struct {
 
 // ErrNoRequest means that the device has asked for no receipt, or has taken the receipt already.
 var ErrNoRequest = errors.New("offline: this device waits for no receipt")
+
+// ErrNotFromRequest means that a release can't free the seat, because the receipt answers no Request of this device.
+var ErrNotFromRequest = errors.New("offline: the receipt does not name this device's key: call Deactivate instead")
 
 // Request returns an armored request for a receipt, which somebody carries to the service. components are as in
 // [client.Activation]; nil: none. A new request replaces the one before.
@@ -43,7 +46,8 @@ func (l *License) Request(licenseKey, deviceName string, components map[string]s
 	return text, err
 }
 
-// Import takes the armored receipt file that answers the request, and verifies it.
+// Import takes the armored receipt file that answers the request, and verifies it. From then on, Check asks the service
+// for no receipt: the next one comes in a file, too, unless the program calls Activate.
 func (l *License) Import(text string) (r *receipt.Receipt, err error) {
 	err = l.inTurn(func(s *state) error {
 		if s.AirGap.Nonce == "" {
@@ -61,6 +65,7 @@ func (l *License) Import(text string) (r *receipt.Receipt, err error) {
 			return err
 		}
 		s.Documents, s.Seen, s.AirGap.Nonce, s.AirGap.Released = d, seen, "", ""
+		s.LicenseKey = "" // perhaps of another license
 		r = held.Receipt
 		return nil
 	})
@@ -78,8 +83,12 @@ func (l *License) Release() (text string, err error) {
 		if document == "" || len(s.AirGap.Key) != ed25519.SeedSize {
 			return errNotActivated
 		}
+		key := ed25519.NewKeyFromSeed(s.AirGap.Key)
+		if !receipt.NamesKey(document, key.Public().(ed25519.PublicKey)) {
+			return ErrNotFromRequest
+		}
 		r := receipt.Release{Receipt: document, IssuedAt: l.now().Unix()}
-		if text, err = r.Sign(ed25519.NewKeyFromSeed(s.AirGap.Key)); err != nil {
+		if text, err = r.Sign(key); err != nil {
 			return fmt.Errorf("offline: sign the release: %w", err)
 		}
 		s.AirGap.Released, s.Documents.Receipt, s.LicenseKey = document, "", ""

@@ -12,11 +12,11 @@ import (
 // Check says whether the program may run.
 type Check struct {
 	Allowed bool
-	Receipt *receipt.Receipt // what allows it
-	// Reason is why not: of a [receipt.Error], a [client.Error] or a [NotValidError]; or not_activated, or unreachable.
+	Receipt *receipt.Receipt // the receipt that allows it
+	// Reason says why not: the reason of a [receipt.Error], a [client.Error] or a [NotValidError], or not_activated,
+	// no_receipt or unreachable.
 	Reason string
-	// Online: the service has answered this check. Else what is stored was enough, or all there was.
-	Online bool
+	Online bool // the service has answered; false: the stored documents have decided
 }
 
 // hastyTimeout bounds a request of a program that may run anyway.
@@ -71,7 +71,7 @@ func reasonOf(err error) string {
 	return unreachable
 }
 
-// stored verifies what is stored.
+// stored verifies the stored documents.
 func (l *License) stored(s *state) (*receipt.Verified, error) {
 	if s.Documents.Receipt == "" {
 		return nil, errNotActivated
@@ -80,8 +80,8 @@ func (l *License) stored(s *state) (*receipt.Verified, error) {
 	return held, err
 }
 
-// refresh renews what is due, and reports whether it has asked the service. held is what allows the program to run
-// anyway; nil: nothing.
+// refresh renews the documents that are due, and reports whether it has asked the service. held is the stored receipt,
+// which allows the program to run anyway; nil: there is no good one.
 func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified) (asked bool, err error) {
 	if held == nil {
 		if s.LicenseKey == "" {
@@ -93,7 +93,8 @@ func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified)
 	ctx, stop := context.WithTimeout(ctx, hastyTimeout)
 	defer stop()
 	now := l.now().Unix()
-	if now >= (held.IssuedAt+held.ExpiresAt)/2 {
+	online := s.LicenseKey != "" // else Import has taken the receipt
+	if online && now >= (held.IssuedAt+held.ExpiresAt)/2 {
 		_, err := l.validate(ctx, l.hasty, s)
 		return true, err
 	}
@@ -114,13 +115,13 @@ func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified)
 		return false, nil
 	}
 	var refused *receipt.Error
-	if _, err = l.accept(ctx, l.hasty, s, d, ""); errors.As(err, &refused) {
+	if _, err = l.accept(ctx, l.hasty, s, d, ""); online && errors.As(err, &refused) {
 		_, err = l.validate(ctx, l.hasty, s) // a newer receipt may be good
 	}
 	return true, err
 }
 
-// accept verifies documents and keeps them. It gets a set of keys and a whole list where these are what is refused.
+// accept verifies documents and keeps them. If the set of keys or a list is refused, accept gets another one, once.
 func (l *License) accept(
 	ctx context.Context, api *client.Client, s *state, d receipt.Documents, nonce string,
 ) (*receipt.Verified, error) {

@@ -13,7 +13,7 @@ import (
 	"licet/receipt"
 )
 
-// Config says which license a program wants, and where it keeps what it has.
+// Config describes a program, its account, its service, and its store.
 type Config struct {
 	URL       string // of the service
 	Root      string // the public half of the account's root key in this mode: licet_root_…
@@ -107,6 +107,9 @@ func (l *License) Validate(ctx context.Context) (r *receipt.Receipt, err error) 
 // Deactivate frees this device's slot of the license, and forgets the license.
 func (l *License) Deactivate(ctx context.Context) error {
 	return l.inTurn(func(s *state) error {
+		if s.LicenseKey == "" {
+			return errNotActivated
+		}
 		_, err := l.patient.Deactivate(ctx, client.Deactivation{LicenseKey: s.LicenseKey, DeviceID: l.cfg.DeviceID,
 			AccountID: l.cfg.AccountID, Mode: l.cfg.Mode})
 		if err == nil {
@@ -128,6 +131,9 @@ func (l *License) obtained(ctx context.Context, ask asking) (r *receipt.Receipt,
 }
 
 func (l *License) validate(ctx context.Context, api *client.Client, s *state) (*receipt.Receipt, error) {
+	if s.LicenseKey == "" {
+		return nil, errNotActivated
+	}
 	ask := func(ctx context.Context, s *state, ask client.ReceiptRequest) (string, string, error) {
 		v, err := api.Validate(ctx, client.Validation{LicenseKey: s.LicenseKey, DeviceID: l.cfg.DeviceID,
 			ProductID: l.cfg.ProductID, AccountID: l.cfg.AccountID, Mode: l.cfg.Mode,

@@ -230,6 +230,24 @@ func TestAirGap(t *testing.T) {
 		t.Errorf("the same file again: %v", err)
 	}
 
+	// A network does not cost the device its receipt: it has no license key to validate.
+	network.away.Store(false)
+	sent := network.requests.Load()
+	l.now = func() time.Time { return time.Now().Add(6 * 24 * time.Hour) }
+	want(t, "with a network, late in the receipt's life", check(t, l), true, "")
+	l.now = time.Now
+	var no *NotValidError
+	if _, err := l.Validate(t.Context()); !errors.As(err, &no) || no.Reason != notActivated {
+		t.Errorf("a validation of a receipt from a file: %v", err)
+	}
+	if err := l.Deactivate(t.Context()); !errors.As(err, &no) || no.Reason != notActivated {
+		t.Errorf("a deactivation of a receipt from a file: %v", err)
+	}
+	if n := network.requests.Load() - sent; n != 0 {
+		t.Errorf("%d requests for a receipt from a file", n)
+	}
+	want(t, "after that", check(t, l), true, "")
+
 	release := must[string](t)(l.Release())
 	want(t, "after the release", check(t, l), false, notActivated)
 	if r := must[*client.Released](t)(s.api.ReleaseSeat(t.Context(), release)); !r.Removed || r.CurrentDevices != 0 {
@@ -238,5 +256,21 @@ func TestAirGap(t *testing.T) {
 	again := must[string](t)(l.Release()) // the first one got lost
 	if r := must[*client.Released](t)(s.api.ReleaseSeat(t.Context(), again)); r.Removed {
 		t.Errorf("another release is answered %+v", r)
+	}
+}
+
+// TestReleaseOfOnlineReceipt: a release that the service would refuse does not cost the device its receipt.
+func TestReleaseOfOnlineReceipt(t *testing.T) {
+	s := newShop(t)
+	key := s.license(t)
+	l, _ := s.device(t, "laptop")
+	must[string](t)(l.Request(key, "", nil))
+	must[*receipt.Receipt](t)(l.Activate(t.Context(), key, ""))
+	if _, err := l.Release(); !errors.Is(err, ErrNotFromRequest) {
+		t.Errorf("a release of a receipt that answers no request: %v", err)
+	}
+	want(t, "after the release", check(t, l), true, "")
+	if err := l.Deactivate(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -16,7 +16,7 @@ type Store interface {
 	Save(text []byte) error
 }
 
-// state is what a device keeps.
+// state is the content of a Store.
 type state struct {
 	LicenseKey string            `json:"license_key"`
 	Documents  receipt.Documents `json:"documents"`
