@@ -99,6 +99,10 @@ device: the command does not.`,
 			if err != nil {
 				return err
 			}
+			if !receipt.NamesKey(file.Receipt, device.Public().(ed25519.PublicKey)) {
+				return fmt.Errorf("%s does not name the key in %s, so a release would be refused: name the file that "+
+					"licet offline request has made with --key", args[0], key)
+			}
 			released, err := (&receipt.Release{Receipt: file.Receipt, IssuedAt: time.Now().Unix()}).Sign(device)
 			if err != nil {
 				return err

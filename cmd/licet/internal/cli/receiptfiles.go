@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,15 +32,18 @@ that licet offline request has made. Repeating the command takes no further slot
 				"`validity` of the receipts, in seconds (default: the product's)")
 		},
 		run: func(c *session, args []string) error {
+			files, err := receiptFiles(args, dir)
+			if err != nil {
+				return err
+			}
 			failed := 0
-			for _, path := range args {
-				to, err := c.issueReceipt(path, dir, seconds)
-				if err != nil {
+			for i, path := range args {
+				if err := c.issueReceipt(path, files[i], seconds); err != nil {
 					failed++
 					fmt.Fprintf(c.stderr, "%s: %s\n", path, c.explain(err))
 					continue
 				}
-				if err := c.write([]byte(to + "\n")); err != nil {
+				if err := c.write([]byte(files[i] + "\n")); err != nil {
 					return err
 				}
 			}
@@ -51,37 +55,52 @@ that licet offline request has made. Repeating the command takes no further slot
 	})
 }
 
-// issueReceipt writes the receipt file for the request in a file, and returns its path.
-func (c *session) issueReceipt(path, dir string, seconds int) (string, error) {
+// receiptFiles returns the path of the receipt file of each request. It refuses requests that would share a file.
+func receiptFiles(requests []string, dir string) (files []string, err error) {
+	for _, path := range requests {
+		in, name := dir, filepath.Base(path)
+		if in == "" {
+			in = filepath.Dir(path)
+		}
+		file := filepath.Join(in, strings.TrimSuffix(name, filepath.Ext(name))+".receipt.txt")
+		if slices.Contains(files, file) {
+			return nil, BadUsage("two requests would have the receipt file %s: rename one of them", file)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// issueReceipt writes the receipt file for the request in a file.
+func (c *session) issueReceipt(path, to string, seconds int) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return err
 	}
 	r, err := receipt.ParseRequest(string(text))
 	if err != nil {
-		return "", err
+		return err
 	}
 	a, err := c.client.Activate(c.ctx, client.Activation{LicenseKey: r.LicenseKey, DeviceID: r.DeviceID,
 		DeviceName: r.DeviceName, DeviceComponents: r.Components, ReceiptRequest: client.ReceiptRequest{
 			Receipt: true, ReceiptSeconds: seconds, Nonce: r.Nonce, DeviceKey: r.DeviceKey,
 		}})
 	if err != nil {
-		return "", err
+		return err
+	}
+	if a.Receipt == "" {
+		return errors.New("the service has bound the device without a receipt, since its store is almost full, or " +
+			"since its version knows no receipts: repeat the command later")
 	}
 	keys, err := c.client.ReceiptKeySet(c.ctx, a.AccountID, a.Mode)
 	if err != nil {
-		return "", err
+		return err
 	}
 	file, err := (&receipt.File{Keys: keys.Text, Receipt: a.Receipt}).Armor()
 	if err != nil {
-		return "", err
+		return err
 	}
-	name := filepath.Base(path)
-	if dir == "" {
-		dir = filepath.Dir(path)
-	}
-	to := filepath.Join(dir, strings.TrimSuffix(name, filepath.Ext(name))+".receipt.txt")
-	return to, os.WriteFile(to, []byte(file), 0o600)
+	return os.WriteFile(to, []byte(file), 0o600)
 }
 
 func (s receiptGroup) receiptsRelease() *cobra.Command {
