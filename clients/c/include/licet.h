@@ -123,8 +123,8 @@ LICET_API int licet_trial(licet *handle, const char *buyer_email, licet_result *
 /* licet_check verifies what the handle has. It uses no network and is quick. */
 LICET_API int licet_check(licet *handle, licet_result **result);
 
-/* licet_validate asks the service for a new receipt. If the service says that the license is not valid, the handle
- * forgets its receipt. Without an answer, the result is that of licet_check. */
+/* licet_validate asks the service for a new receipt. If the service says that the license is not valid, or does not
+ * exist, the handle forgets its receipt. Without an answer, the result is that of licet_check. */
 LICET_API int licet_validate(licet *handle, licet_result **result);
 
 /* licet_refresh gets what is due: a new receipt, the set of receipt keys, the list of revocations. Call it when

@@ -525,11 +525,17 @@ static int fall_back(licet *h, int status, licet_result *r) {
 }
 
 static int validate(licet *h, licet_result *r) {
+  int status;
   if (h->license_key == NULL) {
     deny(r, "no_receipt");
     return LICET_ERR_ARGUMENT;
   }
-  return fall_back(h, ask(h, "/v1/licenses/validate", h->license_key, NULL, NULL, r), r);
+  status = ask(h, "/v1/licenses/validate", h->license_key, NULL, NULL, r);
+  if (status == LICET_ERR_REFUSED && (r->code == 40001 || r->code == 40401)) { /* there is no such license */
+    (void)replace(&h->documents.receipt, NULL);
+    if (save(h) != LICET_OK) status = LICET_ERR_STATE;
+  }
+  return fall_back(h, status, r);
 }
 
 static int refresh(licet *h, licet_result *r) {

@@ -290,6 +290,19 @@ static void test_retries(void) {
   end(&w, h);
 }
 
+static void test_deleted_license(void) {
+  struct world w;
+  licet *h = begin(&w, 0);
+  CALL(h, activate, LICET_OK, 1, "");
+  licet_close(h);
+  memcpy(strstr(w.state, "LIC-1"), "LIC-2", 5);
+  h = open_world(&w, 0);
+  CALL(h, licet_check, LICET_OK, 1, "");
+  CALL(h, licet_validate, LICET_ERR_REFUSED, 0, "license_not_found");
+  CALL(h, licet_check, LICET_OK, 0, "no_receipt");
+  end(&w, h);
+}
+
 static void test_arguments(void) {
   struct world w;
   licet *h = begin(&w, 0);
@@ -319,6 +332,7 @@ int main(void) {
   test_age();
   test_attacks();
   test_retries();
+  test_deleted_license();
   test_arguments();
   printf("flows: %d failed\n", failures);
   return failures > 0;
