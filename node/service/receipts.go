@@ -144,17 +144,20 @@ func (r *Receipts) SealRoot(ctx context.Context, owner licensing.Owner) error {
 	return err
 }
 
-// SealRoots seals the root secrets of owners under the current master key. It logs an owner whose root secret it can't
-// seal: the next start of a node tries again.
+// SealRoots seals the root secrets of owners under the current master key. It goes on after an owner whose root secret
+// it can't seal, and logs the last such error.
 func (r *Receipts) SealRoots(ctx context.Context, ownersOf func(context.Context) ([]licensing.Owner, error)) {
 	owners, err := ownersOf(ctx)
 	for _, owner := range owners {
-		if err = r.SealRoot(ctx, owner); err != nil || ctx.Err() != nil {
-			break
+		if ctx.Err() != nil {
+			return
+		}
+		if failed := r.SealRoot(ctx, owner); failed != nil {
+			err = failed
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		r.cfg.Log.Warn().Err(err).Msg("the root keys for receipts stay sealed under a master key that is not the " +
+		r.cfg.Log.Warn().Err(err).Msg("some root keys for receipts stay sealed under a master key that is not the " +
 			"first of the ring; the next start of a node tries again")
 	}
 }

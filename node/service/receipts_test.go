@@ -1,0 +1,31 @@
+package service_test
+
+import (
+	"context"
+	"testing"
+
+	"licet/internal/nodetest"
+	"licet/licensing"
+	"licet/node/service"
+)
+
+// TestSealRootsGoesOn: a root secret that can't be sealed under the current master key keeps no other one from it.
+func TestSealRootsGoesOn(t *testing.T) {
+	t.Parallel()
+	store, ctx := nodetest.OpenStore(t), nodetest.Context(t)
+	owner, nobody := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test) // nobody has no receipt keys
+	if _, err := nodetest.New(t, store, withRing(t)).Signer(ctx, owner); err != nil {
+		t.Fatal(err)
+	}
+	n := nodetest.New(t, store, func(cfg *service.Config) { cfg.Ring = parseRing(t, lineM2+lineM1) })
+	n.SealRoots(ctx, func(context.Context) ([]licensing.Owner, error) {
+		return []licensing.Owner{nobody, owner}, nil
+	})
+	signer, err := n.Signer(ctx, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := signer.Keys.Root.MasterID; id != "m2" {
+		t.Errorf("the root secret after one that can't be sealed is sealed under %s, want m2", id)
+	}
+}
