@@ -28,7 +28,7 @@ func (in *releaseRequest) check(c *checks) {
 	account, mode, err := receipt.ReleaseOwner(in.Release.value)
 	var refused *receipt.Error
 	if errors.As(err, &refused) {
-		c.add("release", badRelease+refused.Detail)
+		c.add("release", notGood+refused.Detail)
 	}
 	in.owner = licensing.Owner{AccountID: account, Mode: licensing.Mode(mode)}
 }
@@ -41,7 +41,8 @@ type released struct {
 	CurrentDevices int    `json:"current_devices"`
 }
 
-// releaseSeat unbinds the device that has signed a release, unless the device was bound again since.
+// releaseSeat unbinds the device that has signed a release, unless the device was bound again, or the license key was
+// replaced, since the device got its receipt.
 func (s endUserRoutes) releaseSeat(ctx context.Context, c *call, in releaseRequest) (released, error) {
 	if c.key != nil && c.key.Owner != in.owner {
 		return released{}, licensing.ErrLicenseNotFound
@@ -72,7 +73,7 @@ func (s endUserRoutes) releaseSeat(ctx context.Context, c *call, in releaseReque
 		return released{}, err
 	}
 	result, err := s.cfg.Node.DeactivateDevice(ctx, licensing.DeactivateDevice{
-		Target: s.target(c, key, in.owner), Device: r.DeviceID, BoundBy: time.Unix(r.IssuedAt, 0),
+		Target: s.target(c, key, in.owner), Device: r.DeviceID, ReceiptAt: time.Unix(r.IssuedAt, 0),
 	})
 	if err != nil {
 		return released{}, err
@@ -81,10 +82,10 @@ func (s endUserRoutes) releaseSeat(ctx context.Context, c *call, in releaseReque
 		CurrentDevices: result.License.CurrentDevices}, nil
 }
 
-const badRelease = "is not good: "
+const notGood = "is not good: "
 
 func releaseProblem(problem string) error {
-	return licensing.InvalidField("release", badRelease+problem)
+	return licensing.InvalidField("release", notGood+problem)
 }
 
 // allKeys returns all receipt keys, also those whose last receipt has ended.

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,42 @@ func TestRelease(t *testing.T) {
 	s.clock.advance(40 * 24 * time.Hour)
 	if got := s.carry(later).must(t, 0); got.data["removed"] != true {
 		t.Errorf("a release whose receipt has ended: %s", got.body)
+	}
+}
+
+// TestLongReleases: the longest release that a device makes fits into a request, and a longer body is refused
+// as such.
+func TestLongReleases(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	var longest string
+	for n := 0; ; n += 100 {
+		text, err := (&receipt.Release{Receipt: strings.Repeat("r", n)}).Sign(labKey())
+		if errors.Is(err, receipt.ErrLongRelease) {
+			break
+		}
+		longest = text
+	}
+	s.carry(longest).must(t, 42200)
+	s.carry(longest+strings.Repeat("\n", 400)).must(t, 41300)
+}
+
+// TestReleaseAfterReissue: who had the key that was replaced removes no device of the new holder.
+func TestReleaseAfterReissue(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"self_service_deactivation":true`).must(t, 0)
+	key := s.license()
+	earlier := s.release(key, "lab-7")
+	s.clock.advance(time.Second)
+	renewed := s.change(key, "reissue", `{}`).must(t, 0).text("license_key")
+	s.carry(earlier).must(t, 40306)
+	if n := s.get(renewed).data["current_devices"]; n != float64(1) {
+		t.Errorf("%v devices after a release from before the reissue, want 1", n)
+	}
+	s.clock.advance(time.Second)
+	if got := s.carry(s.release(renewed, "lab-7")).must(t, 0); got.data["removed"] != true {
+		t.Errorf("a release with a receipt for the new key: %s", got.body)
 	}
 }
 

@@ -145,7 +145,8 @@ func apiRoutes() []route {
 				licensing.ReasonLicenseKeyReplaced),
 
 		command[releaseRequest]("/v1/receipts/release", endUserRoutes.releaseSeat).
-			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden),
+			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden,
+				licensing.ReasonLicenseKeyReplaced),
 
 		command[trialRequest]("/v1/trials", endUserRoutes.startTrial, mayCreate).
 			refuses(licensing.ReasonTrialUsed, licensing.ReasonTrialNotOffered, licensing.ReasonProductNotFound,

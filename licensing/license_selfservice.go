@@ -100,9 +100,9 @@ func (l *License) unusable(productID string, held bool, now time.Time) *Error {
 type DeactivateDevice struct {
 	Target
 	Device string
-	// BoundBy, in whole seconds: a device that was bound later than that stays bound; zero: the device is removed
-	// whenever it was bound.
-	BoundBy time.Time
+	// ReceiptAt is when the receipt was issued that proves the right to remove the device, in whole seconds. A device
+	// that was bound later stays bound, and a key that was replaced later may not be used. Zero: the key is the proof.
+	ReceiptAt time.Time
 }
 
 // DeviceID returns the device to remove.
@@ -118,11 +118,16 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	if err := l.judge(c.Key, r.Devices[c.Device].holds(l.LeaseTime(now)), now); err != nil {
 		return Result{}, err
 	}
-	remove := RemoveDevice{Target: c.Target, Device: c.Device}
-	if entry := r.Devices[c.Device]; !c.BoundBy.IsZero() && entry != nil && entry.Bound &&
-		entry.Device.BoundAt.Truncate(time.Second).After(c.BoundBy) {
-		return Result{License: *l}, nil
+	if !c.ReceiptAt.IsZero() {
+		if err := l.judgeReceipt(c.ReceiptAt, now); err != nil {
+			return Result{}, err
+		}
+		if entry := r.Devices[c.Device]; entry != nil && entry.Bound &&
+			entry.Device.BoundAt.Truncate(time.Second).After(c.ReceiptAt) {
+			return Result{License: *l}, nil
+		}
 	}
+	remove := RemoveDevice{Target: c.Target, Device: c.Device}
 	if l.Lease.Leased() { // a lease may always be given back
 		return remove.apply(r, now)
 	}

@@ -91,6 +91,19 @@ func (l *License) judge(presented LicenseKey, bound bool, now time.Time) error {
 	return nil
 }
 
+// judgeReceipt returns why a receipt, issued at a time in whole seconds, proves no right to the license: its device may
+// have got it with a key that may not be used any more. The receipt does not say which key that was. So once an overlap
+// has passed, receipts from before its end prove nothing.
+func (l *License) judgeReceipt(issued, now time.Time) error {
+	for i := range l.Reissues.Count() {
+		at, until := l.Reissues.At(i), l.Reissues.until(i)
+		if !now.Before(until) && !(issued.After(at) && issued.After(until)) {
+			return ErrLicenseKeyReplaced
+		}
+	}
+	return nil
+}
+
 // ReissueLicense gives a license a new key in place of the current one. Devices, counts and the id stay.
 type ReissueLicense struct {
 	Target

@@ -1,6 +1,7 @@
 package licensing_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -101,6 +102,45 @@ func TestOverlaps(t *testing.T) {
 	use("the id", first.ID().Key(""), "pc", 5*time.Hour, nil)
 	unknown := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{9}).Of(first.ID())
 	use("a key that is not the license's", unknown, "pc", 5*time.Hour, licensing.ErrLicenseNotFound)
+}
+
+// TestReceiptsOfReplacedKeys: a receipt proves the right to remove its device as long as each key that its device may
+// have used works on bound devices.
+func TestReceiptsOfReplacedKeys(t *testing.T) {
+	keys, owner := keysOfTest()
+	const hour = time.Hour
+	for _, c := range []struct {
+		overlap, receipt, now time.Duration // the reissue is after one hour
+		want                  error
+	}{
+		{0, 0, hour, licensing.ErrLicenseKeyReplaced},
+		{0, hour, 2 * hour, licensing.ErrLicenseKeyReplaced}, // issued in the second of the reissue
+		{0, hour + time.Second, 2 * hour, nil},
+		{hour, 0, 2*hour - time.Second, nil}, // the overlap lasts
+		{hour, 0, 2 * hour, licensing.ErrLicenseKeyReplaced},
+		{hour, 2 * hour, 3 * hour, licensing.ErrLicenseKeyReplaced}, // perhaps for the earlier key
+		{hour, 2*hour + time.Second, 3 * hour, nil},
+	} {
+		noon, first, r := reissuable(keys, owner, "pc")
+		r.License.SelfService.Allowed = true
+		run := func(cmd licensing.Command, at time.Duration) error {
+			_, err := licensing.Apply(&r, cmd, noon.Add(at))
+			return err
+		}
+		target := licensing.Target{Key: first}
+		err := errors.Join(
+			run(licensing.Activate{Target: target, Device: "pc"}, 0),
+			run(licensing.ReissueLicense{Target: target, Overlap: c.overlap,
+				New: keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{2})}, hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		release := licensing.DeactivateDevice{Target: licensing.Target{Key: first.ID().Key("")}, Device: "pc",
+			ReceiptAt: noon.Add(c.receipt)}
+		if got := run(release, c.now); got != c.want || r.Devices["pc"].Bound == (got == nil) {
+			t.Errorf("%+v: %v, bound %v", c, got, r.Devices["pc"].Bound)
+		}
+	}
 }
 
 // TestReissuesInOrder: a node whose clock is behind stores no earlier time than the reissue before. The overlap counts

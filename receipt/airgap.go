@@ -3,6 +3,7 @@ package receipt
 import (
 	"cmp"
 	"crypto/ed25519"
+	"errors"
 	"time"
 )
 
@@ -81,7 +82,11 @@ type armoredRelease struct {
 	Release string `json:"release"`
 }
 
-// Sign returns the release as an armored text, signed with the device's key.
+// ErrLongRelease means that a release is too long for the service, because its receipt has many entitlements.
+var ErrLongRelease = errors.New("receipt: the release would be too long for the service, since the receipt has many " +
+	"entitlements: remove the device with an API key instead")
+
+// Sign returns the release as an armored text, signed with the device's key. It fails with ErrLongRelease.
 func (r *Release) Sign(key ed25519.PrivateKey) (string, error) {
 	signed := *r
 	signed.Key = encoding.EncodeToString(key.Public().(ed25519.PublicKey))
@@ -89,7 +94,11 @@ func (r *Release) Sign(key ed25519.PrivateKey) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return armor(releaseArmor, armoredRelease{document})
+	text, err := armor(releaseArmor, armoredRelease{document})
+	if len(text) > maxRelease {
+		return "", ErrLongRelease
+	}
+	return text, err
 }
 
 // ReleaseOwner returns the account and the mode that an armored release names, without verifying the release. The

@@ -17,6 +17,10 @@ const (
 // maxArmored is the longest armored text, in characters: twice a receipt and a set of keys.
 const maxArmored = 4 * maxReceipt
 
+// maxRelease is the longest release that a device makes, in characters: as a member of JSON, where each line break
+// takes two characters, it fits into the 16 KiB of a request.
+const maxRelease = 16000
+
 func armor(kind string, content any) (string, error) {
 	text, err := json.Marshal(content)
 	if err != nil {

@@ -73,7 +73,9 @@ func (l *License) Import(text string) (r *receipt.Receipt, err error) {
 }
 
 // Release gives this device's seat back: it forgets the receipt, and returns an armored release, which somebody carries
-// to the service. Another call returns the same release again, as long as the device takes no other receipt.
+// to the service. Another call returns the same release again, as long as the device takes no other receipt. Release
+// fails with ErrNotFromRequest or [receipt.ErrLongRelease] if the service would refuse the release: then the receipt
+// stays.
 func (l *License) Release() (text string, err error) {
 	err = l.inTurn(func(s *state) error {
 		document := s.Documents.Receipt
