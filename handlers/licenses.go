@@ -106,7 +106,7 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
 		leaseTerms:     leaseTermsAnswer(l.Lease),
-		Entitlements:   metadata(view.Entitled.At(l.CreatedAt, now)),
+		Entitlements:   metadata(view.Entitled.At(l.TermsSince(), now)),
 		Trial:          l.IsTrial(),
 	}
 }

@@ -70,7 +70,7 @@ func (s *Server) sign(
 		GraceEndsAt: timeText(l.GraceEndsAt()),
 		Revision:    int64(l.Revision), Nonce: in.Nonce.value, DeviceKey: receipt.KeyIDOf(in.DeviceKey.value),
 	}
-	if err := json.Unmarshal(metadata(entitled.At(l.CreatedAt, issued)), &r.Entitlements); err != nil {
+	if err := json.Unmarshal(metadata(entitled.At(l.TermsSince(), issued)), &r.Entitlements); err != nil {
 		return "", err
 	}
 	r.ID = receiptID(&r)

@@ -198,7 +198,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 		GraceEndsAt:    timestamp(l.GraceEndsAt()),
 		LeaseExpiresAt: leaseEnd,
 		LeaseRemaining: leaseLeft,
-		Entitlements:   metadata(entitled.At(l.CreatedAt, now)),
+		Entitlements:   metadata(entitled.At(l.TermsSince(), now)),
 		Trial:          l.IsTrial(),
 		Receipt:        signed,
 	}, nil
@@ -354,7 +354,7 @@ func (s endUserRoutes) activated(
 		AccountID:      l.Owner.AccountID,
 		Trial:          l.IsTrial(),
 	}
-	if has := entitled.At(l.CreatedAt, now); has != "" {
+	if has := entitled.At(l.TermsSince(), now); has != "" {
 		answer.Entitlements = json.RawMessage(has)
 	}
 	answer.LeaseExpiresAt, answer.LeaseRemaining = leaseAnswer(result)

@@ -80,6 +80,30 @@ func TestTrials(t *testing.T) {
 	order(`"amount":1,"upgrade_of":"`+key+`"`).must(t, 42200)
 }
 
+// TestUpgradeBeginsValidity: of the entitlements that a buyer gets with the upgrade of a trial, a validity runs from
+// the payment, however long ago the trial began.
+func TestUpgradeBeginsValidity(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"entitlements":{"support":{"value":true,"validity":"P30D"}},`+
+		`"trial":{"validity":"P14D","per":"device"}`).must(t, 0)
+	key := s.trial("", `"account_id":"acct_acme","device_id":"pc"`).must(t, 0).text("license_key")
+	const day = 24 * time.Hour
+	s.clock.advance(40 * day)
+	order := s.send("POST", "/v1/orders", keyAll,
+		`{"product_id":"editor","currency":"USD","amount":100,"upgrade_of":"`+key+`"}`).must(t, 0).text("order_no")
+	s.send("PUT", "/v1/orders/"+order+"/sandbox_payment", keyAll, "").must(t, 0)
+	for _, want := range []string{`{"support":true}`, `{"support":true}`, `{}`} { // after 0, 15 and 30 days
+		for _, got := range []answer{s.get(key).must(t, 0), s.activate(key, "pc").must(t, 0),
+			s.send("POST", "/v1/licenses/validate", "", `{"license_key":"`+key+`","device_id":"pc"}`).must(t, 0)} {
+			if !strings.Contains(got.body, `"entitlements":`+want) {
+				t.Errorf("not %s: %s", want, got.body)
+			}
+		}
+		s.clock.advance(15 * day)
+	}
+}
+
 // TestTrialPerEmail: an address is used once, by a request with an API key.
 func TestTrialPerEmail(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ const (
 // Entitlements say what the users of a license may do: a code for each feature, with a value. The text is compact JSON,
 // an object with its codes in order. The value of a code is true, an integer, a string, or an object with such a value
 // and with the end of the entitlement: {"value":true,"expires_at":"2030-12-31T23:59:59Z"} or
-// {"value":true,"validity":"P1Y"}. A validity counts from the issue of the license. In the entitlements of a license,
-// null takes away what the product has under that code. The empty text has no entitlements.
+// {"value":true,"validity":"P1Y"}. A validity counts from [License.TermsSince]. In the entitlements of a license, null
+// takes away what the product has under that code. The empty text has no entitlements.
 type Entitlements string
 
 // TermsVersion names an unchangeable text by its hash, so that equal texts of an owner have one version; 0: no text. It
@@ -61,7 +61,7 @@ type entitlement struct {
 	code  string
 	value string    // JSON: true, an integer, a string, or null
 	end   time.Time // zero: none
-	after Period    // from the issue of the license to the end; zero: none
+	after Period    // from License.TermsSince to the end; zero: none
 }
 
 // ParseEntitlements parses a JSON object of entitlements. With nulls, a value may be null. The error names what is
@@ -252,13 +252,13 @@ func (e Entitled) Over(product Entitled) Entitled {
 	return sorted(slices.Concat(e, product))
 }
 
-// At returns what a license that was issued at a time has now: a JSON object of codes and values, without those that
-// have ended or that the license's own entitlements take away; "" if there are none.
-func (e Entitled) At(issued, now time.Time) string {
+// At returns what a license has now: a JSON object of codes and values, without those that have ended or that the
+// license's own entitlements take away; "" if there are none. since is [License.TermsSince].
+func (e Entitled) At(since, now time.Time) string {
 	members := make([]objectMember, 0, len(e))
 	decided := ""
 	for i := range e {
-		if e[i].code == decided || e[i].ended(issued, now) {
+		if e[i].code == decided || e[i].ended(since, now) {
 			continue
 		}
 		if decided = e[i].code; e[i].value != "null" {
@@ -278,16 +278,16 @@ func (e Entitled) Size() int {
 	return size
 }
 
-// endOf returns the end of an entitlement of a license that was issued at a time; zero: none.
-func (e *entitlement) endOf(issued time.Time) time.Time {
+// endOf returns the end of an entitlement whose validity counts from a time; zero: none.
+func (e *entitlement) endOf(since time.Time) time.Time {
 	if e.after.IsZero() {
 		return e.end
 	}
-	return e.after.AddTo(issued)
+	return e.after.AddTo(since)
 }
 
-// ended reports whether an entitlement of a license that was issued at a time has ended.
-func (e *entitlement) ended(issued, now time.Time) bool {
-	end := e.endOf(issued)
+// ended reports whether an entitlement whose validity counts from a time has ended.
+func (e *entitlement) ended(since, now time.Time) bool {
+	end := e.endOf(since)
 	return !end.IsZero() && !end.After(now)
 }

@@ -78,7 +78,8 @@ func (l *License) NoticeDue(now time.Time) bool {
 // planEarly plans the next notice, for accounts with any days, of a license that a sweep may not find by its end: Due
 // returns the end of its leases, or the time at which its trial is forgotten, if that is earlier.
 func (l *License) planEarly(now time.Time) {
-	if !l.Lease.Leased() && l.UpgradedAt.IsZero() || l.planned() || !l.awaitsEnd() || !l.ExpiresAt.After(now) {
+	swept := l.Lease.Leased() || !l.Trial.IsZero() && !l.IsTrial()
+	if !swept || l.planned() || !l.awaitsEnd() || !l.ExpiresAt.After(now) {
 		return
 	}
 	days := int(l.ExpiresAt.Sub(now) / day)

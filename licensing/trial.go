@@ -65,6 +65,15 @@ func TrialRef(owner Owner, name TrialName) Ref {
 // IsTrial reports whether the license is for a trial.
 func (l *License) IsTrial() bool { return !l.Trial.IsZero() && l.UpgradedAt.IsZero() }
 
+// TermsSince returns when the license was issued, or, if it was a trial, when it was upgraded. A validity of the
+// product's entitlements counts from then, see [Entitled.At].
+func (l *License) TermsSince() time.Time {
+	if !l.UpgradedAt.IsZero() {
+		return l.UpgradedAt
+	}
+	return l.CreatedAt
+}
+
 // TrialRef names the trial of the license, which has one.
 func (l *License) TrialRef() Ref { return TrialRef(l.Owner, l.Trial) }
 
@@ -242,7 +251,7 @@ func (c ForgetTrial) apply(r *Record, now time.Time) (Result, error) {
 		r.Removed = true
 	}
 	forgotten := *l
-	l.Trial, l.UpgradedAt, r.Changed = TrialName{}, time.Time{}, true
+	l.Trial, r.Changed = TrialName{}, true
 	return Result{License: forgotten, Removed: true}, nil
 }
 

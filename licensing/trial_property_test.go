@@ -71,7 +71,7 @@ func (n *naiveTrial) forget(now time.Time) trialAnswer {
 	if n.Order == "" {
 		*n = naiveTrial{Licenses: n.Licenses}
 	} else {
-		n.Remembered, n.Starter, n.Upgraded = false, "", time.Time{}
+		n.Remembered, n.Starter = false, ""
 	}
 	return trialAnswer{Removed: true}
 }

@@ -140,7 +140,7 @@ func TestForgetTrial(t *testing.T) {
 	}
 	result, err = Apply(&upgraded, ForgetTrial{Before: trialNow.Add(TrialMemory)}, due)
 	if err != nil || !result.Removed || upgraded.Removed || !upgraded.License.Trial.IsZero() || !upgraded.Changed ||
-		upgraded.License.Due().Kind == DueTrial {
+		upgraded.License.Due().Kind == DueTrial || upgraded.License.TermsSince() != trialNow {
 		t.Errorf("forgotten after the upgrade: %+v, %+v, %v", result, upgraded.License, err)
 	}
 	for _, drop := range []DropTrial{{License: trialKey, Drop: true}, {License: trialKey},

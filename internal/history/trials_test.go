@@ -215,13 +215,13 @@ func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*lice
 			}
 			continue
 		case s.trial != before.trial:
-			if s.trial != "" || before.upgraded == 0 || s.upgraded != 0 || s.order != before.order {
+			if s.trial != "" || before.upgraded == 0 || s.upgraded != before.upgraded || s.order != before.order {
 				i.add("trials", "%s: its trial was forgotten: %s", key, s)
 			}
 		case before.upgraded != 0 && (s.order != before.order || s.upgraded != before.upgraded):
 			i.add("trials", "%s: was upgraded for the order %q at %d, and then: %q at %d: %s", key, before.order,
 				before.upgraded, s.order, s.upgraded, s)
-		case (s.order == "") != (s.upgraded == 0) && s.trial != "":
+		case (s.order == "") != (s.upgraded == 0):
 			i.add("trials", "%s: half upgraded: %s", key, s)
 		}
 		if s.order != "" && (s.expires != 0 || s.max != 3) {
@@ -336,15 +336,24 @@ func earlyTrial(s *store.Snapshot) {
 	}
 }
 
-// uncomparedDeletes deletes licenses whether or not they have changed, and takes a while, so that they do.
+// uncomparedDeletes deletes licenses whether or not they have changed, and waits a while for a change.
 func uncomparedDeletes(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
 	deletes := func(op *pb.RequestOp) bool { return isOf("l/", op.GetRequestDeleteRange().GetKey()) }
 	if slices.ContainsFunc(txn.Success, deletes) {
+		for began := time.Now(); time.Since(began) < time.Second && holds(ctx, txn.Compare, handler); {
+			time.Sleep(5 * time.Millisecond)
+		}
 		txn = proto.CloneOf(txn)
 		txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf("l/", c.Key) })
-		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 	}
 	return handler(ctx, txn)
+}
+
+// holds reports whether compares hold now.
+func holds(ctx context.Context, compares []*pb.Compare, handler grpc.UnaryHandler) bool {
+	answer, err := handler(ctx, &pb.TxnRequest{Compare: compares})
+	response, is := answer.(*pb.TxnResponse)
+	return err == nil && is && response.Succeeded
 }
 
 // untried does not store trials, now and then, but their licenses.

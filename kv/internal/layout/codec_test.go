@@ -253,6 +253,10 @@ func TestGoldenValues(t *testing.T) {
 	if again, err := DecodeLicense(kvtest.Key.ID(), trial.Encode()); err != nil || again.License != trial.License {
 		t.Errorf("a license that was a trial is read as %+v, %v", again, err)
 	}
+	trial.License.Trial = licensing.TrialName{} // a sweep has forgotten it
+	if again, err := DecodeLicense(kvtest.Key.ID(), trial.Encode()); err != nil || again.License != trial.License {
+		t.Errorf("a license whose trial is forgotten is read as %+v, %v", again, err)
+	}
 	tried := Trial{Trial: licensing.Trial{License: kvtest.Key, Device: licensing.TrialDevice{3, 4}},
 		Writers: license.Writers}
 	show("trial", tried.Encode())

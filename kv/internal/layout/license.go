@@ -132,8 +132,8 @@ func (s *License) appendFacts(b []byte) []byte {
 	}
 	if !l.Trial.IsZero() {
 		b = appendBytes(b, licenseTrial, l.Trial[:])
-		b = appendTimeAfter(b, licenseUpgradedAt, l.UpgradedAt, l.CreatedAt)
 	}
+	b = appendTimeAfter(b, licenseUpgradedAt, l.UpgradedAt, l.CreatedAt)
 	b = appendPeriod(b, licenseInactiveAfter, l.InactiveAfter)
 	b = appendTimeAfter(b, licenseSeenFrom, l.SeenFrom, l.CreatedAt)
 	b = appendMatch(b, licenseMatch, l.Match)
