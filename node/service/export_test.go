@@ -36,6 +36,9 @@ func (s *Service) KeyUses() int {
 // AwaitListsWaiting returns when count pages of lists wait to be read.
 func (s *Service) AwaitListsWaiting(count int) { s.Keys.lists.awaitWaiting(count) }
 
+// AwaitRolloutsAtRest returns when the node runs no rollout.
+func (s *Service) AwaitRolloutsAtRest() { await(0, func() int { return len(s.Rollouts.places) }) }
+
 // AwaitRedactionsWaiting returns when count redactions wait for others.
 func (s *Service) AwaitRedactionsWaiting(count int) { s.Keys.redactions.awaitWaiting(count) }
 

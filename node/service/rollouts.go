@@ -144,6 +144,9 @@ func (r *Rollouts) step(ref licensing.Ref) (more bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
+	if !p.Rollout.Applies.Valid() {
+		return false, nil // newer nodes do it: this node would leave out terms that it does not know
+	}
 	list, err := admittedToList(ctx, r.core, ref.Owner, func() (store.List[store.LicenseView], error) {
 		page := store.Page{Before: store.Position(p.Rollout.Cursor), Limit: rolloutPage, Scan: store.MaxListScan}
 		return r.cfg.Queries.ListLicenses(ctx, ref.Owner, licensing.Customer{}, page, p.InRollout)

@@ -75,12 +75,17 @@ func (l *rolloutLab) begin(dryRun bool) licensing.Rollout {
 
 // beginIdle begins the same rollout as begin, as a node that is killed right afterward.
 func (l *rolloutLab) beginIdle() {
+	l.beginIdleWith(licensing.RolloutEntitlements | licensing.RolloutMaxDevices)
+}
+
+// beginIdleWith does the same with some terms.
+func (l *rolloutLab) beginIdleWith(applies licensing.RolloutTerms) {
 	l.t.Helper()
 	ref := licensing.ProductRef(l.owner, rolledProduct)
 	loaded, err := l.store.Load(l.t.Context(), store.Want{Ref: ref})
 	nodetest.WantError(l.t, err, nil)
-	_, err = licensing.Apply(&loaded[0].Record, licensing.BeginRollout{Lapse: time.Hour,
-		Applies: licensing.RolloutEntitlements | licensing.RolloutMaxDevices}, l.Now())
+	begin := licensing.BeginRollout{Lapse: time.Hour, Applies: applies}
+	_, err = licensing.Apply(&loaded[0].Record, begin, l.Now())
 	nodetest.WantError(l.t, err, nil)
 	l.commit(store.Write{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record})
 }
@@ -255,6 +260,22 @@ func TestRolloutGoesOnAtAnotherNode(t *testing.T) {
 		t.Errorf("the rollout is %+v", o)
 	}
 	l.want("at the end", rolledProduct, map[string]int{`5 {"level":2}`: all})
+}
+
+// TestRolloutOfNewerNode: a node leaves a rollout of terms that it does not know to newer nodes. If it did the pages,
+// the licenses would never get these terms.
+func TestRolloutOfNewerNode(t *testing.T) {
+	l := newRolloutLab(t, 3)
+	l.put(rolledProduct, 5, `{"level":2}`)
+	l.beginIdleWith(licensing.RolloutMaxDevices | 1<<14)
+	begun := l.rollout()
+	l.clock.Advance(time.Hour)
+	nodetest.WantError(t, l.ContinueRollouts(t.Context()), nil)
+	l.AwaitRolloutsAtRest()
+	if o := l.rollout(); o != begun {
+		t.Errorf("the rollout is %+v, was %+v", o, begun)
+	}
+	l.want("afterward", rolledProduct, map[string]int{`3 {"level":1}`: 3})
 }
 
 // TestRolloutWaitsForBudget: a rollout that lets more devices be bound waits until its account stores less than its
