@@ -40,6 +40,8 @@ type eventAt struct {
 	at       int64
 	device   string
 	boundAt  int64
+	max      int    // of its license, right after the event
+	current  int    // likewise
 	previous string // the device that has become this one
 	days     string // days_before_end of license.expiring
 	revision int64
@@ -133,6 +135,16 @@ func (t *timeline) addEvents(record string, last uint64, at eventLocation, value
 		if err != nil {
 			return err
 		}
+		after := facts
+		if own := e.text(6); own != "" {
+			if after, err = parse([]byte(own)[1:]); err != nil {
+				return err
+			}
+		}
+		current := int(after.varints[7])
+		if count := int(e.varints[5]); count > 0 {
+			current = count - 1
+		}
 		previous, days := "", ""
 		for _, of := range e.bytes[9] {
 			member, err := parse(of)
@@ -150,7 +162,7 @@ func (t *timeline) addEvents(record string, last uint64, at eventLocation, value
 			record: record, sequence: last - uint64(len(many)-1-i), actor: e.text(4), revision: k.revision,
 			kind: cmp.Or(licensing.EventType(e.text(8)), kinds[e.varints[1]]),
 			at:   m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
-			previous: previous, days: days,
+			max: int(after.varints[6]), current: current, previous: previous, days: days,
 		})
 	}
 	t.keysOf[record] = append(t.keysOf[record], k)

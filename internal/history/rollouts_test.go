@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -190,12 +191,12 @@ func (r *run) noteRolls(change store.Change, began time.Duration, landed bool) {
 	}
 }
 
-// rollsOf lists the changes of a license by rollouts, by their events: the numbers of the rollouts, and the revisions.
-func (t *timeline) rollsOf(id licensing.LicenseID) (list []rolledAt) {
+// rollsOf lists the events of the changes of a license by rollouts.
+func (t *timeline) rollsOf(id licensing.LicenseID) (list []eventAt) {
 	for _, k := range t.keysOf[licenseRecord(id)] {
 		for _, e := range k.events {
 			if numberOf(e.actor) > 0 {
-				list = append(list, rolledAt{revision: e.revision, by: e.actor})
+				list = append(list, e)
 			}
 		}
 	}
@@ -214,9 +215,9 @@ func (r *run) rolled(t *timeline) (list []operation) {
 		}
 		changes := t.rollsOf(id)
 		for _, change := range changes {
-			number := numberOf(change.by)
+			number := numberOf(change.actor)
 			when := r.rolls[rolled{id, number}]
-			again := func(c rolledAt) bool { return c.by == change.by && c.revision != change.revision }
+			again := func(e eventAt) bool { return e.actor == change.actor && e.revision != change.revision }
 			if when.until == 0 || slices.ContainsFunc(changes, again) {
 				when.until = last
 			}
@@ -231,7 +232,9 @@ func (r *run) rolled(t *timeline) (list []operation) {
 }
 
 // rolledOut: once a rollout is done, it has counted each license of the product that was issued before once, and each
-// has had its terms since it began, unless more devices were bound. A license has other terms only from a rollout.
+// has had its terms since it began, unless more devices were bound. One revision may hold several changes of a license,
+// and shows what the last of them left, so that the limit that the rollout set may be in an event only. A license has
+// other terms only from a rollout.
 func (i *inspection) rolledOut(t *timeline) {
 	members := map[licensing.LicenseID][]*licenseAt{}
 	for id, states := range t.licenses {
@@ -258,13 +261,18 @@ func (i *inspection) rolledOut(t *timeline) {
 				continue
 			}
 			count++
-			had := false
+			has := func(max, current int) bool {
+				return max == terms.MaxDevices || terms.MaxDevices != 0 && current > terms.MaxDevices
+			}
+			hadBy := func(e eventAt) bool {
+				return e.actor == s.by && e.revision > began && e.revision <= s.revision && has(e.max, e.current)
+			}
+			had := slices.ContainsFunc(t.rollsOf(id), hadBy)
 			for at, l := range states {
 				if l.revision > s.revision || at+1 < len(states) && states[at+1].revision <= began {
 					continue
 				}
-				had = had || l.terms == entitlements.Version() &&
-					(l.max == terms.MaxDevices || terms.MaxDevices != 0 && l.current > terms.MaxDevices)
+				had = had || l.terms == entitlements.Version() && has(l.max, l.current)
 			}
 			if !had {
 				i.add("rollouts", "%s has not got the terms of the rollout from revision %d on: %+v", id.Key("LIC"),
@@ -277,6 +285,31 @@ func (i *inspection) rolledOut(t *timeline) {
 	}
 }
 
+// TestRolledOut: a rollout and a later change of the limit may be in one revision, which shows the later limit. If the
+// rollout has not set its limit there, the check finds it.
+func TestRolledOut(t *testing.T) {
+	r := &run{seed: 1}
+	key := mint(licensing.Owner{AccountID: "acct_rolled", Mode: licensing.Test})
+	terms, entitlements := r.rolledTerms(1)
+	later := terms.MaxDevices + 7
+	for rolledTo, want := range map[int]int{terms.MaxDevices: 0, terms.MaxDevices + 1: 1} {
+		before := &licenseAt{revision: 10, product: "rolled", max: 3}
+		after := &licenseAt{revision: 20, product: "rolled", max: later, terms: entitlements.Version()}
+		timeline := &timeline{
+			licenses: map[licensing.LicenseID][]*licenseAt{key.ID(): {before, after}},
+			rollouts: []rolledAt{{revision: 15, by: rollActor + "1", started: 1},
+				{revision: 30, by: rollActor + "1", started: 1, ended: 2, licenses: 1}},
+			keysOf: map[string][]*eventsOf{licenseRecord(key.ID()): {{revision: 20, events: []eventAt{
+				{revision: 20, actor: rollActor + "1", max: rolledTo}, {revision: 20, actor: "key_1", max: later},
+			}}}},
+		}
+		i := &inspection{run: r}
+		if i.rolledOut(timeline); len(i.list) != want {
+			t.Errorf("the rollout sets the limit %d, wanted %d: found %v", rolledTo, terms.MaxDevices, i.list)
+		}
+	}
+}
+
 // rolledTerms: a rollout gives a license all its terms, and no other change does.
 func (i *inspection) rolledTerms(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
 	rolls := t.rollsOf(key.ID())
@@ -284,7 +317,7 @@ func (i *inspection) rolledTerms(t *timeline, key licensing.LicenseKey, states [
 		before, given := states[n], states[n].terms
 		for _, change := range rolls {
 			if change.revision == s.revision {
-				_, entitlements := i.run.rolledTerms(numberOf(change.by))
+				_, entitlements := i.run.rolledTerms(numberOf(change.actor))
 				given = entitlements.Version()
 			}
 		}
