@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -128,6 +129,7 @@ func TestGrowthIsWhatIsStored(t *testing.T) {
 	all.compare(l, "filled")
 
 	other := labOn(t, l.client.Endpoints())
+	other.node = other.nodeWith(rand.Reader, time.Now) // with keys that the first node does not make too
 	var nodes sync.WaitGroup
 	for i, node := range []*lab{l, other} {
 		nodes.Go(func() {
