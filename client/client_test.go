@@ -429,6 +429,10 @@ func walkKeys(t *testing.T, shop *client.Client) {
 		rotated.Keys[0].KeyID != signing.Keys[0].KeyID || !rotated.Keys[1].EndsAt.IsZero() {
 		t.Errorf("the receipt keys are %+v, then %+v", signing, rotated)
 	}
+	if _, err := shop.MakeReceiptFile(ctx, client.DeviceRequest{Request: "no request"}); !client.HasReason(err,
+		client.ReasonInvalidField) {
+		t.Errorf("a request that is none: %v", err)
+	}
 	if _, err := shop.ReleaseSeat(ctx, "no release"); !client.HasReason(err, client.ReasonInvalidField) {
 		t.Errorf("a release that is none: %v", err)
 	}

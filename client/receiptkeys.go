@@ -43,6 +43,31 @@ func (c *Client) receiptKeys(ctx context.Context, route string, options []CallOp
 	return k, nil
 }
 
+// DeviceRequest is the request of a device without network.
+type DeviceRequest struct {
+	Request        string `json:"request"`                   // the armored text that the device has made; see package receipt
+	ReceiptSeconds int    `json:"receipt_seconds,omitempty"` // the validity of the receipt; 0: the product's
+}
+
+// ReceiptFile is the answer to a DeviceRequest.
+type ReceiptFile struct {
+	LicenseID string `json:"license_id"`
+	ProductID string `json:"product_id"`
+	DeviceID  string `json:"device_id"`
+	Text      string `json:"receipt_file"` // armored, for the device
+}
+
+// MakeReceiptFile binds a device without network, as Activate does, and returns its receipt file.
+func (c *Client) MakeReceiptFile(
+	ctx context.Context, request DeviceRequest, options ...CallOption,
+) (*ReceiptFile, error) {
+	f := new(ReceiptFile)
+	if err := c.do(ctx, "POST /v1/receipts", nil, nil, request, f, options); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 // Released is the seat that a release has given back.
 type Released struct {
 	LicenseID      string `json:"license_id"`

@@ -14,6 +14,7 @@ var growing = map[string]bool{
 	"POST /v1/licenses/activate":                            false, // a bound device gets its answer
 	"POST /v1/licenses/validate":                            false,
 	"POST /v1/licenses/deactivate":                          false,
+	"POST /v1/receipts":                                     false, // a bound device gets an answer
 	"POST /v1/receipts/release":                             false,
 	"POST /v1/trials":                                       false, // a device gets its license again
 	"POST /v1/licenses":                                     true,

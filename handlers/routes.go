@@ -144,6 +144,10 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden,
 				licensing.ReasonLicenseKeyReplaced),
 
+		command[receiptFileRequest]("/v1/receipts", endUserRoutes.makeReceiptFile, activates).
+			refuses(licensing.ReasonInvalidLicenseKey, licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked,
+				licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired, licensing.ReasonDeviceLimitReached,
+				licensing.ReasonLicenseKeyReplaced, licensing.ReasonAccountBudgetReached),
 		command[releaseRequest]("/v1/receipts/release", endUserRoutes.releaseSeat).
 			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden,
 				licensing.ReasonLicenseKeyReplaced),

@@ -3,9 +3,11 @@ package offline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -208,16 +210,13 @@ func TestAirGap(t *testing.T) {
 		t.Errorf("a file without a request: %v", err)
 	}
 	earlier := must[string](t)(l.Request(key, "", nil))
-	asked := must[*receipt.Request](t)(receipt.ParseRequest(must[string](t)(l.Request(key, "Microscope 7", nil))))
-	answer := func(r *receipt.Request) string {
-		a := must[*client.Activated](t)(s.api.Activate(t.Context(), client.Activation{LicenseKey: r.LicenseKey,
-			DeviceID: r.DeviceID, DeviceName: r.DeviceName, ReceiptRequest: client.ReceiptRequest{Receipt: true,
-				Nonce: r.Nonce, DeviceKey: r.DeviceKey}}))
-		keys := must[client.Document](t)(s.api.ReceiptKeySet(t.Context(), s.keys.AccountID, s.keys.Mode))
-		return must[string](t)((&receipt.File{Keys: keys.Text, Receipt: a.Receipt}).Armor())
+	asked := must[string](t)(l.Request(key, "Microscope 7", nil))
+	answer := func(request string) string {
+		made := must[*client.ReceiptFile](t)(s.api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: request}))
+		return made.Text
 	}
 	var refused *receipt.Error
-	before := answer(must[*receipt.Request](t)(receipt.ParseRequest(earlier)))
+	before := answer(earlier)
 	if _, err := l.Import(before); !errors.As(err, &refused) || refused.Reason != receipt.Nonce {
 		t.Errorf("the file for an earlier request: %v", err)
 	}
@@ -273,4 +272,23 @@ func TestReleaseOfOnlineReceipt(t *testing.T) {
 	if err := l.Deactivate(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestLongRelease: a release that would be too long for the service does not cost the device its receipt.
+func TestLongRelease(t *testing.T) {
+	s := newShop(t)
+	many := make(map[string]any)
+	for i := range 40 {
+		many[fmt.Sprintf("feature-%d", i)] = strings.Repeat("x", 200)
+	}
+	must[*client.Product](t)(s.api.PutProduct(t.Context(), product, client.ProductTerms{Name: "Editor",
+		SelfServiceDeactivation: true, Entitlements: many}))
+	l, _ := s.device(t, "microscope")
+	asked := must[string](t)(l.Request(s.license(t), "", nil))
+	file := must[*client.ReceiptFile](t)(s.api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: asked}))
+	must[*receipt.Receipt](t)(l.Import(file.Text))
+	if _, err := l.Release(); !errors.Is(err, receipt.ErrLongRelease) {
+		t.Errorf("a long release: %v", err)
+	}
+	want(t, "after the release", check(t, l), true, "")
 }

@@ -44,6 +44,7 @@ type badThings struct {
 	license, doomed, absentKey          string // license keys
 	unpaid, paid, canceled, absentOrder string // order numbers
 	keyID, doomedKey                    string
+	request                             string // of a device without network, in JSON
 	release                             string // of the seat of a device, in JSON
 	endpoint, doomedEndpoint            string // of webhooks
 	event, theirEvent                   string // ids
@@ -180,6 +181,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			good: open, required: needed,
 			bad: []badInput{licenseKey, absent, device, pins("account_id"), pins("mode")},
 		},
+		"POST /v1/receipts": {good: map[string]string{"request": x.request}, required: []string{"request"},
+			bad: []badInput{badBody("request", `""`, `"x"`, `"-----BEGIN LICET REQUEST-----\nAAAA\n-----END LICET `+
+				`REQUEST-----\n"`), badBody("receipt_seconds", "59", "7776001", "-1")}},
 		"POST /v1/receipts/release": {good: map[string]string{"release": x.release}, required: []string{"release"},
 			bad: []badInput{badBody("release", `""`, `"x"`, `"-----BEGIN LICET RELEASE-----\nAAAA\n-----END LICET `+
 				`RELEASE-----\n"`)}},

@@ -262,7 +262,7 @@ func (b *badInputs) order(weak string) {
 		wrong(41500, header("Content-Type", "text/plain"))
 		wrong(40000, func(s *sent) {
 			s.members["license_key"], s.members["reason"], s.members["device_id"] = "7", "7", "7"
-			s.members["release"] = "7"
+			s.members["request"], s.members["release"] = "7", "7"
 		})
 	}
 	// Of each kind of refusal of the table the first one.
@@ -445,6 +445,11 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 			t.Fatalf("%v %s", err, r.body)
 		}
 	}
+	asked, err := (&receipt.Request{LicenseKey: x.license, DeviceID: "bad", Nonce: "n"}).Armor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.request = inJSON(t, asked)
 	x.release = releaseOf(t, p.api, x.doomed)
 	unpaid, paid := order(p.api), order(p.api)
 	x.unpaid, x.paid = unpaid.text("order_no"), paid.text("order_no")
@@ -561,6 +566,11 @@ func releaseOf(t *testing.T, a api, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return inJSON(t, text)
+}
+
+func inJSON(t *testing.T, text string) string {
+	t.Helper()
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		t.Fatal(err)

@@ -243,7 +243,8 @@ func members() map[string]string {
 		"receipt_seconds":      "for how long the receipt is to be valid at most. Left out: as the product says",
 		"device_key": "an Ed25519 public key of the device, 32 bytes in base64url. The receipt names the key, which " +
 			"may [give the seat back](#release-a-seat). Needs `nonce`",
-		"license_id":       "the id of the license",
+		"license_id": "the id of the license",
+		"request":    "the armored text that the device has made", "receipt_file": "the armored receipt file",
 		"release":          "the armored text that the device has signed",
 		"Released.removed": "whether the device was bound, and was not bound again since",
 		"nonce": "a text that the receipt repeats. A receipt with a nonce is always a new one; without it, an " +

@@ -20,6 +20,9 @@ func operations() map[string]operation {
 		"POST /v1/licenses/deactivate": {
 			"deactivate", "frees the slot of a device for its user", "deactivate-a-device", "deactivate",
 		},
+		"POST /v1/receipts": {
+			"makeReceiptFile", "binds a device without network and makes its receipt file", "make-a-receipt-file", "",
+		},
 		"POST /v1/receipts/release": {
 			"releaseSeat", "frees the seat that a device without network has given back", "release-a-seat", "",
 		},

@@ -25,6 +25,7 @@ func (s receiptGroup) receiptsIssue() *cobra.Command {
 that licet offline request has made. Repeating the command takes no further slot.`,
 		example: `  licet receipts issue request.txt
   licet receipts issue requests/*.txt --dir receipts`,
+		route:   "POST /v1/receipts",
 		resumes: true, resumeHint: "repeat the command: a bound device takes no further slot", noOutput: true,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&dir, "dir", "", "`directory` for the receipt files; beside the requests if left out")
@@ -73,34 +74,16 @@ func receiptFiles(requests []string, dir string) (files []string, err error) {
 
 // issueReceipt writes the receipt file for the request in a file.
 func (c *session) issueReceipt(path, to string, seconds int) error {
-	text, err := os.ReadFile(path)
+	request, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	r, err := receipt.ParseRequest(string(text))
+	made, err := c.client.MakeReceiptFile(c.ctx,
+		client.DeviceRequest{Request: string(request), ReceiptSeconds: seconds})
 	if err != nil {
 		return err
 	}
-	a, err := c.client.Activate(c.ctx, client.Activation{LicenseKey: r.LicenseKey, DeviceID: r.DeviceID,
-		DeviceName: r.DeviceName, DeviceComponents: r.Components, ReceiptRequest: client.ReceiptRequest{
-			Receipt: true, ReceiptSeconds: seconds, Nonce: r.Nonce, DeviceKey: r.DeviceKey,
-		}})
-	if err != nil {
-		return err
-	}
-	if a.Receipt == "" {
-		return errors.New("the service has bound the device without a receipt, since its store is almost full, or " +
-			"since its version knows no receipts: repeat the command later")
-	}
-	keys, err := c.client.ReceiptKeySet(c.ctx, a.AccountID, a.Mode)
-	if err != nil {
-		return err
-	}
-	file, err := (&receipt.File{Keys: keys.Text, Receipt: a.Receipt}).Armor()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, []byte(file), 0o600)
+	return os.WriteFile(to, []byte(made.Text), 0o600)
 }
 
 func (s receiptGroup) receiptsRelease() *cobra.Command {
