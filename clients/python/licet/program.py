@@ -254,6 +254,16 @@ def _parse_state(text: str) -> _State:
     try:
         value = json.loads(text)
         documents, seen = Documents(**value["documents"]), Seen(**value["seen"])
-        return _State(value["license_key"], documents, seen, value["lists"])
-    except (ValueError, KeyError, TypeError):
+        state = _State(value["license_key"], documents, seen, value["lists"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         return _State()
+    return state if _is_like(dataclasses.asdict(state), dataclasses.asdict(_State())) else _State()
+
+
+def _is_like(value: Any, model: Any) -> bool:
+    """Reports whether a value has the members of a model, with the same types. The lists of the model are of texts."""
+    if type(value) is not type(model):
+        return False
+    if isinstance(model, list):
+        return all(isinstance(item, str) for item in value)
+    return not isinstance(model, dict) or all(_is_like(value.get(name), model[name]) for name in model)

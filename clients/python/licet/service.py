@@ -122,7 +122,8 @@ def _send(request: urllib.request.Request, longest: int, timeout: float) -> Answ
         retryable = status in (429, 502, 503, 504)  # a proxy that can't reach its service
         message = f"HTTP {status} from a server that is no Licet service"
         raise ServiceError(message, status, 0, "not_licet", retryable, retry_after)
-    more = envelope.get("error") or {}
+    more = envelope.get("error")
+    more = more if isinstance(more, dict) else {}
     raise ServiceError(
         str(envelope.get("message")), status, code, str(more.get("reason")), more.get("retryable") is True,
         retry_after, str(more.get("request_id")), more.get("details"),

@@ -306,6 +306,7 @@ class ProgramTest(unittest.TestCase):
             {"status": 404, "body": "{}"},
             {"status": 200, "body": json.dumps({"code": 0, "data": {}})},
             {"status": 200, "body": "null"},
+            {"status": 400, "body": json.dumps({"code": 40000, "error": [1]})},
             {"status": 200, "body": "A" * (2 << 20)},
         ):
             order(fail=[answer])
@@ -317,6 +318,22 @@ class ProgramTest(unittest.TestCase):
     def test_a_state_that_is_none(self) -> None:
         for text in ("", "{", "null", "7"):
             self.expect(self.program(store=Memory(text)), False, "not_activated", False)
+
+    def test_a_state_with_a_member_of_another_type_is_none(self) -> None:
+        store = Memory()
+        self.activated(store=store)
+        good = json.loads(store.text or "")
+        nested = [(of, name) for of, members in good.items() if isinstance(members, dict) for name in members]
+        for of, name in [(of, "") for of in good] + nested:
+            for wrong in (None, True, 7, "x", [7], {}):
+                state = json.loads(json.dumps(good))
+                at, member = (state[of], name) if name else (state, of)
+                if type(at[member]) is type(wrong) and not isinstance(wrong, list | dict):
+                    continue
+                at[member] = wrong
+                with self.subTest(of, member=name, wrong=wrong):
+                    self.expect(self.program(store=Memory(json.dumps(state))), False, "not_activated", False)
+        self.expect(self.program(store=Memory("[" * 100000)), False, "not_activated", False)
 
     def test_calls_at_the_same_time_do_not_lose_what_another_has_stored(self) -> None:
         program, _ = self.activated(store=Memory())

@@ -279,8 +279,17 @@ function parseState(text: string): State {
     lists: { etag: "", until: 0 },
   };
   try {
-    return { ...empty, ...(JSON.parse(text) as object) };
+    const state = { ...empty, ...(JSON.parse(text) as object) };
+    return isLike(state, empty) ? state : empty;
   } catch {
     return empty;
   }
+}
+
+/** Reports whether a value has the members of a model, with the same types. The arrays of the model are of texts. */
+function isLike(value: unknown, model: unknown): boolean {
+  if (Array.isArray(model)) return Array.isArray(value) && value.every((item) => typeof item === "string");
+  if (!(model instanceof Object)) return typeof value === typeof model;
+  if (!(value instanceof Object)) return false;
+  return Object.entries(model).every(([name, member]) => isLike((value as Record<string, unknown>)[name], member));
 }

@@ -293,6 +293,25 @@ test("a state that is none", async () => {
   }
 });
 
+test("a state with a member of another type is none", async () => {
+  const store = memory();
+  await activated({ store });
+  const good = store.text;
+  const names = [["license_key"], ["documents"], ["seen"], ["lists"],
+    ...Object.entries({ documents: ["keys", "receipt", "revocations"], lists: ["etag", "until"],
+      seen: ["time", "keys", "license_id", "revision", "epoch"] })
+      .flatMap(([of, members]) => members.map((name) => [of, name]))];
+  for (const [of, name] of names) {
+    for (const wrong of [null, true, 7, "x", [7], {}]) {
+      const state = JSON.parse(good);
+      const right = name === undefined ? state[of] : state[of][name];
+      if (typeof right === typeof wrong && !(right instanceof Object)) continue;
+      if (name === undefined) state[of] = wrong; else state[of][name] = wrong;
+      await is(program({ store: { ...memory(), text: JSON.stringify(state) } }).check(), false, "not_activated", false);
+    }
+  }
+});
+
 test("calls at the same time do not lose what another has stored", async () => {
   const store = memory();
   const [made] = await activated({ store });
