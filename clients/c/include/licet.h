@@ -73,6 +73,7 @@ typedef struct licet_config {
   const char *device_id;
   const char *state_file;  /* where the state is kept, unless load and save are set; not with POSIX=0 */
   int64_t receipt_seconds; /* optional: how long a receipt may last, if less than the product's setting */
+  int64_t lease_seconds;   /* optional: the length of the lease to ask for, if the product's devices have leases */
   int64_t grace_seconds;   /* optional, to 1 year: how much longer than revocation_max_age a receipt counts while the
                               service can't be reached. The receipt's own end stays */
   int retry_seconds;       /* optional: how long a call tries again, 1 to 3,600; 0: 30; below 0: it tries once */
@@ -114,7 +115,8 @@ LICET_API void licet_close(licet *handle);
  * without a network, and its result may allow the program by the receipt.
  */
 
-/* licet_activate binds the device to a license, and keeps the receipt. device_name may be null. */
+/* licet_activate binds the device to a license, and keeps the receipt. license_key null: the license of the state.
+ * device_name may be null. */
 LICET_API int licet_activate(licet *handle, const char *license_key, const char *device_name, licet_result **result);
 
 /* licet_trial starts the trial of the product on this device, and keeps the receipt. buyer_email may be null. */

@@ -491,6 +491,7 @@ static int ask(licet *h, const char *path, const char *license_key, const char *
   if (text != NULL) licet_i_put_member(&body, name, text);
   licet_i_put(&body, ",\"receipt\":true");
   if (h->config.receipt_seconds > 0) put_number(&body, "receipt_seconds", h->config.receipt_seconds);
+  if (h->config.lease_seconds > 0) put_number(&body, "lease_seconds", h->config.lease_seconds);
   licet_i_put_member(&body, "nonce", nonce);
   licet_i_put(&body, "}");
   status = exchange(h, path, &body, LICET_MAX_ANSWER, &response, &doc, r);
@@ -604,7 +605,7 @@ int licet_open(const licet_config *config, licet **handle) {
       !is_text(config->product_id, LICET_MAX_TEXT) || !is_text(config->device_id, LICET_MAX_TEXT) ||
       (strncmp(config->url, "https://", 8) != 0 && strncmp(config->url, "http://", 7) != 0) ||
       config->grace_seconds < 0 || config->grace_seconds > YEAR || config->receipt_seconds < 0 ||
-      config->retry_seconds > 3600 || (config->load == NULL) != (config->save == NULL) ||
+      config->lease_seconds < 0 || config->retry_seconds > 3600 || (config->load == NULL) != (config->save == NULL) ||
       (config->load == NULL && !is_text(config->state_file, 4096))) {
     return LICET_ERR_ARGUMENT;
   }
@@ -657,6 +658,7 @@ static int begin(const licet *h, licet_result **result) {
 int licet_activate(licet *h, const char *license_key, const char *device_name, licet_result **result) {
   int status = begin(h, result);
   if (status != LICET_OK) return status;
+  if (license_key == NULL) license_key = h->license_key;
   if (!is_text(license_key, 1024 * 4) || (device_name != NULL && !is_text(device_name, LICET_MAX_TEXT * 4))) {
     return LICET_ERR_ARGUMENT;
   }

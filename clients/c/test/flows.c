@@ -63,7 +63,7 @@ static licet *open_world(struct world *w, int64_t grace) {
   c.size = sizeof c, c.url = "http://127.0.0.1/", c.root = root, c.account_id = "acct_1", c.mode = "test";
   c.product_id = "editor", c.device_id = "device \"1\"", c.user = w, c.load = load, c.save = save;
   c.device_id = "device-1", c.transport = transport, c.now = now, c.wait = wait_for, c.ticks = ticks;
-  c.grace_seconds = grace;
+  c.grace_seconds = grace, c.lease_seconds = 600;
   EXPECT(licet_open(&c, &h) == LICET_OK);
   return h;
 }
@@ -97,6 +97,7 @@ static void call(int line, licet *h, int (*f)(licet *, licet_result **), int sta
 
 static int activate(licet *h, licet_result **r) { return licet_activate(h, "LIC-1", "My \"laptop\"\n", r); }
 static int activate_unknown(licet *h, licet_result **r) { return licet_activate(h, "LIC-2", NULL, r); }
+static int activate_stored(licet *h, licet_result **r) { return licet_activate(h, NULL, NULL, r); }
 static int trial(licet *h, licet_result **r) { return licet_trial(h, "a@example.com", r); }
 
 static void test_offline(void) {
@@ -290,6 +291,20 @@ static void test_retries(void) {
   end(&w, h);
 }
 
+static void test_stored_license(void) {
+  struct world w;
+  licet *h = begin(&w, 0);
+  CALL(h, activate_stored, LICET_ERR_ARGUMENT, 0, "no_receipt");
+  CALL(h, activate, LICET_OK, 1, "");
+  EXPECT(w.service.lease_seconds == 600);
+  w.service.bound = 0; /* the shop has removed the device */
+  CALL(h, licet_validate, LICET_OK, 0, "device_not_bound");
+  CALL(h, activate_stored, LICET_OK, 1, "");
+  CALL(h, licet_deactivate, LICET_OK, 0, "no_receipt");
+  CALL(h, activate_stored, LICET_ERR_ARGUMENT, 0, "no_receipt");
+  end(&w, h);
+}
+
 static void test_deleted_license(void) {
   struct world w;
   licet *h = begin(&w, 0);
@@ -332,6 +347,7 @@ int main(void) {
   test_age();
   test_attacks();
   test_retries();
+  test_stored_license();
   test_deleted_license();
   test_arguments();
   printf("flows: %d failed\n", failures);

@@ -105,6 +105,8 @@ static void answer_receipt(struct service *s, const struct licet_doc *request, i
   char device[300], nonce[128], content[2048];
   text_member(request, "device_id", device, sizeof device);
   text_member(request, "nonce", nonce, sizeof nonce);
+  s->lease_seconds = 0;
+  (void)licet_i_integer(licet_i_get(request, request->values, "lease_seconds"), &s->lease_seconds);
   snprintf(content, sizeof content, "{" WHOSE "\"sub\":\"lic_1\",\"aud\":\"editor\",\"iat\":%lld,\"nbf\":%lld,"
            "\"exp\":%lld,\"jti\":\"rcp_1\",\"device_id\":\"%s\",\"status\":\"activated\",\"max_devices\":3,"
            "\"entitlements\":{\"export\":true,\"seats\":5,\"edition\":\"pro\"},\"license_expires_at\":null,"
