@@ -60,7 +60,7 @@ var packages = []row{
 	{
 		path:     "examples/...",
 		purpose:  "example programs, as users would write them",
-		imports:  []string{"client", "client/webhook"},
+		imports:  []string{"client", "client/offline", "client/webhook"},
 		mayPanic: true,
 	},
 	{
