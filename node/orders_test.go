@@ -13,6 +13,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/node"
 	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
@@ -357,6 +358,41 @@ func TestGrantLosesTheProductRace(t *testing.T) {
 	for _, l := range granted {
 		if _, err := n.License(nodetest.Context(t), owner, l.License.Key, store.DevicePage{Limit: 1}); err != nil {
 			t.Errorf("a granted license: %v", err)
+		}
+	}
+}
+
+// TestOutsidePaymentUnknownThenAgain loses the answer to the record of a payment, which the store has made or not. The
+// repeated request pays the order once, and no other order can be paid with the reference.
+func TestOutsidePaymentUnknownThenAgain(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		for _, once := range []*node.Once{nil, nodetest.Once("k", "payment")} {
+			plain := nodetest.OpenStore(t)
+			owner := nodetest.NewOwner(licensing.Test)
+			n := nodetest.New(t, plain)
+			order, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("order", "r"))
+			nodetest.WantError(t, err, nil)
+			other, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("other", "r"))
+			nodetest.WantError(t, err, nil)
+			payment := service.OutsidePayment{Reference: "INV-1", By: "key_1", Once: once}
+			failing := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+				return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
+			}})
+			_, _, err = failing.RecordPayment(nodetest.Context(t), owner, order.OrderNo, payment)
+			nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
+			first, replayed, err := n.RecordPayment(nodetest.Context(t), owner, order.OrderNo, payment)
+			if err != nil || replayed != (made && once != nil) || first.LicenseKey.IsZero() {
+				t.Errorf("made %v, once %v: %+v, replayed %v, %v", made, once != nil, first, replayed, err)
+			}
+			second, _, err := n.RecordPayment(nodetest.Context(t), owner, order.OrderNo, payment)
+			if err != nil || second.LicenseKey != first.LicenseKey {
+				t.Errorf("two licenses: %v and %v, %v", first.LicenseKey, second.LicenseKey, err)
+			}
+			payment.Once = nil
+			_, _, err = n.RecordPayment(nodetest.Context(t), owner, other.OrderNo, payment)
+			if licensing.ReasonOf(err) != licensing.ReasonInvalidField {
+				t.Errorf("another order with the same reference: %v", err)
+			}
 		}
 	}
 }
