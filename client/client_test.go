@@ -433,6 +433,11 @@ func walkKeys(t *testing.T, shop *client.Client) {
 		client.ReasonInvalidField) {
 		t.Errorf("a request that is none: %v", err)
 	}
+	list := must[client.Document](t)(shop.Revocations(ctx, signing.AccountID, signing.Mode, 0, ""))
+	same := must[client.Document](t)(shop.Revocations(ctx, signing.AccountID, signing.Mode, 0, list.ETag))
+	if strings.Count(list.Text, ".") != 2 || list.MaxAge != 20*time.Second || !same.Unchanged || same.Text != "" {
+		t.Errorf("the list of revocations is %+v, then %+v", list, same)
+	}
 	if _, err := shop.ReleaseSeat(ctx, "no release"); !client.HasReason(err, client.ReasonInvalidField) {
 		t.Errorf("a release that is none: %v", err)
 	}

@@ -27,6 +27,8 @@ type Product struct {
 	// Receipt reports whether activations, validations and trials carry a receipt even if they do not ask for one.
 	Receipt         bool   `json:"receipt"`
 	ReceiptValidity string `json:"receipt_validity"` // an ISO 8601 duration
+	// RevocationMaxAge is how long a receipt counts without a newer list of revocations; empty: until its end.
+	RevocationMaxAge string `json:"revocation_max_age"`
 	// Entitlements of new licenses, as they were put: a value may be an object with an end.
 	Entitlements Entitlements    `json:"entitlements"`
 	Trial        TrialTerms      `json:"trial"` // zero: the product can't be tried
@@ -62,8 +64,10 @@ type ProductTerms struct {
 
 	Receipt         bool   `json:"receipt,omitempty"`          // only requests that ask for a receipt get one
 	ReceiptValidity string `json:"receipt_validity,omitempty"` // P7D; else PT1M to P90D
-	Entitlements    any    `json:"entitlements,omitempty"`     // a JSON object, see the reference
-	Metadata        any    `json:"metadata,omitempty"`
+	// RevocationMaxAge is how long a receipt counts without a newer list: until its end; else PT1M to P90D.
+	RevocationMaxAge string `json:"revocation_max_age,omitempty"`
+	Entitlements     any    `json:"entitlements,omitempty"` // a JSON object, see the reference
+	Metadata         any    `json:"metadata,omitempty"`
 
 	Trial *TrialTerms `json:"trial,omitempty"` // none
 }

@@ -16,6 +16,7 @@ const (
 	RolloutGrace            = "grace"
 	RolloutReceipt          = "receipt"
 	RolloutReceiptValidity  = "receipt_validity"
+	RolloutRevocationMaxAge = "revocation_max_age"
 )
 
 // NewRollout describes a rollout.

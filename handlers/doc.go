@@ -51,6 +51,7 @@
 //	account.go         the settings of an account, and how much it stores
 //	receiptkeys.go     the keys that sign receipts, and their open set
 //	receipts.go        receipts of activations, validations and trials
+//	revocations.go     the open list of receipts that are void
 //	admin.go           the listener for operators, probes, Go's profiles
 //	apikeys.go         API keys
 //	auth.go            API keys and signatures of callers, access for scripts of any web page

@@ -27,6 +27,9 @@ type memStore struct {
 
 	events []store.RecordedEvent // the oldest first
 
+	revocations []memRevocation // the oldest first
+	listReads   int
+
 	keyChanges int // counts the changes of keys
 	keyUses    map[[32]byte]time.Time
 
@@ -292,7 +295,8 @@ func (s *memStore) write(w store.Write) {
 		}
 	}
 	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false
-	record.NewAliases, record.NewTerms, record.IssuedDevices = nil, nil, nil
+	s.noteRevocations(&record)
+	record.NewAliases, record.NewTerms, record.IssuedDevices, record.Revocations = nil, nil, nil, nil
 	stored.record, stored.revision = record, s.revision
 }
 

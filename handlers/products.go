@@ -29,6 +29,7 @@ type product struct {
 	Trial         json.RawMessage `json:"trial"`
 	Receipt       bool            `json:"receipt"`
 	ReceiptPeriod string          `json:"receipt_validity"`
+	RevocationAge *string         `json:"revocation_max_age"`
 	Metadata      json.RawMessage `json:"metadata"`
 	CreatedAt     timestamp       `json:"created_at"`
 	AccountID     string          `json:"account_id"`
@@ -70,7 +71,8 @@ func productAnswer(p *licensing.Product) product {
 		InactiveAfter:    orNull(t.InactiveAfter.String()),
 		DeviceMatch:      deviceMatchAnswer(t.Match),
 		Receipt:          t.Receipts.Always,
-		ReceiptPeriod:    receiptValidity(t.Receipts),
+		ReceiptPeriod:    periodText(t.Receipts.Validity()),
+		RevocationAge:    orNull(periodText(time.Duration(t.Receipts.RevocationAgeSeconds) * time.Second)),
 		Entitlements:     metadata(string(p.Entitlements)),
 		Trial:            trialAnswer(p),
 		Metadata:         metadata(p.Metadata),
@@ -114,13 +116,14 @@ type productDescription struct {
 	DeviceMatch      object  `json:"device_match"`
 	Receipt          flag    `json:"receipt"`
 	ReceiptValidity  text    `json:"receipt_validity"`
+	RevocationMaxAge text    `json:"revocation_max_age"`
 	Entitlements     object  `json:"entitlements"`
 	Trial            object  `json:"trial"`
 	Metadata         object  `json:"metadata"`
 
 	validity, grace, inactiveAfter licensing.Period
 	match                          licensing.DeviceMatch
-	receiptSeconds                 uint32
+	receipts                       licensing.ReceiptTerms
 	entitlements                   licensing.Entitlements
 	trial                          licensing.TrialTerms
 	trialEntitlements              licensing.Entitlements
@@ -140,7 +143,8 @@ func (in *productDescription) check(c *checks) {
 	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
 	in.checkLeases(c)
 	in.checkDeviceTerms(c)
-	in.receiptSeconds = c.receiptValidity("receipt_validity", in.ReceiptValidity)
+	in.receipts = receiptTerms(in.Receipt.value, c.receiptPeriod("receipt_validity", in.ReceiptValidity),
+		c.receiptPeriod("revocation_max_age", in.RevocationMaxAge))
 	in.entitlements = c.entitlements("entitlements", in.Entitlements, false)
 	in.trial, in.trialEntitlements = c.trial("trial", in.Trial)
 	c.metadata("metadata", in.Metadata)
@@ -188,7 +192,7 @@ func (in *productDescription) terms() licensing.Terms {
 		Allowed:          in.SelfService.value,
 		RemovalsPerMonth: int(in.RemovalsPerMonth.value),
 	}
-	terms.Receipts = licensing.ReceiptTerms{ValiditySeconds: in.receiptSeconds, Always: in.Receipt.value}
+	terms.Receipts = in.receipts
 	if in.DeviceMode.value == devicesLeased {
 		length := time.Duration(in.LeaseSeconds.value) * time.Second
 		terms.Lease = licensing.LeaseTerms{Length: length, Longest: length}

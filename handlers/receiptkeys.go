@@ -3,8 +3,6 @@ package handlers
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"strings"
 	"time"
@@ -97,11 +95,7 @@ func (s receiptKeyRoutes) keySet(ctx context.Context, c *call, in jwksPath) (doc
 	if err != nil {
 		return document{}, err
 	}
-	body, err := encode(set)
-	if err != nil {
-		return document{}, err
-	}
-	return cacheable(c, jwksCaching, body), nil
+	return cacheable(c, jwksCaching, set), nil
 }
 
 // jwks is a JSON Web Key Set (RFC 7517) with the same set as a signed document.
@@ -110,12 +104,24 @@ type jwks struct {
 	Signed string               `json:"signed"`
 }
 
-func (s *Server) signedSet(signer *service.ReceiptSigner) (jwks, error) {
-	keys, now := signer.Keys, s.cfg.Node.Now()
+// setIssued returns when a set of keys is issued that is asked for now.
+func setIssued(keys *licensing.ReceiptKeys, now time.Time) time.Time {
 	issued := now.Truncate(setStep)
 	if last := keys.Keys[len(keys.Keys)-1].CreatedAt; issued.Before(last) {
-		issued = last
+		return last
 	}
+	return issued
+}
+
+// signedSet returns the set of receipt keys, a jwks, which is signed once for all that ask.
+func (s *Server) signedSet(signer *service.ReceiptSigner) (service.SignedDocument, error) {
+	now := s.cfg.Node.Now()
+	issued := setIssued(signer.Keys, now)
+	return signer.Sets.Of(issued.Unix(), func() ([]byte, error) { return s.signSet(signer, issued, now) })
+}
+
+func (s *Server) signSet(signer *service.ReceiptSigner, issued, now time.Time) ([]byte, error) {
+	keys := signer.Keys
 	set := receipt.KeySet{
 		Issuer: s.cfg.PublicURL, AccountID: keys.Owner.AccountID, Mode: string(keys.Owner.Mode),
 		IssuedAt: issued.Unix(), ExpiresAt: issued.Add(setValidity).Unix(),
@@ -124,7 +130,10 @@ func (s *Server) signedSet(signer *service.ReceiptSigner) (jwks, error) {
 		set.Keys = append(set.Keys, receipt.NewJSONWebKey(publicHalf(signer.PrivateKey(k.ReceiptKey))))
 	}
 	signed, err := set.Sign(signer.Root)
-	return jwks{Keys: set.Keys, Signed: signed}, err
+	if err != nil {
+		return nil, err
+	}
+	return encode(jwks{Keys: set.Keys, Signed: signed})
 }
 
 // signerOf returns the receipt keys of an account that a request names. Clients without an API key may look up accounts
@@ -153,15 +162,13 @@ var errNoReceiptKeys = &licensing.Error{
 	Reason: reasonNotFound, Message: "there is no such account, or it has no receipt keys",
 }
 
-// cacheable answers a document of JSON that caches may keep, or 304 if the client has it.
-func cacheable(c *call, caching string, body []byte) document {
-	sum := sha256.Sum256(body)
-	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
-	answer := document{status: fasthttp.StatusOK, body: body, headers: []header{
-		{fasthttp.HeaderCacheControl, caching}, {fasthttp.HeaderETag, tag},
+// cacheable answers a document that caches may keep, or 304 if the client has it.
+func cacheable(c *call, caching string, signed service.SignedDocument) document {
+	answer := document{status: fasthttp.StatusOK, body: signed.Body, headers: []header{
+		{fasthttp.HeaderCacheControl, caching}, {fasthttp.HeaderETag, signed.ETag},
 	}}
 	for known := range strings.SplitSeq(string(c.fast.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), ",") {
-		if known = strings.TrimSpace(known); strings.TrimPrefix(known, "W/") == tag || known == "*" {
+		if known = strings.TrimSpace(known); strings.TrimPrefix(known, "W/") == signed.ETag || known == "*" {
 			answer.status, answer.body = fasthttp.StatusNotModified, nil
 		}
 	}

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"licet/handlers/limits"
+	"licet/licensing"
 )
 
 const keySetPath = "/v1/accounts/acct_acme/test/jwks.json"
@@ -90,6 +92,12 @@ func TestReceiptKeys(t *testing.T) {
 		same.Header.Get("ETag") != first.Header.Get("ETag") {
 		t.Errorf("%d %v", same.StatusCode, same.Header)
 	}
+	signer, _ := s.node.RecallSigner(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test})
+	if _, err := signer.Sets.Of(int64(signed["iat"].(float64)), func() ([]byte, error) {
+		return nil, errors.New("signed again")
+	}); err != nil {
+		t.Error(err)
+	}
 	s.clock.advance(time.Minute)
 	if _, _, same := s.keySet("If-None-Match", first.Header.Get("ETag")); same.StatusCode != 304 {
 		t.Errorf("a minute later: %d", same.StatusCode)
@@ -119,7 +127,8 @@ func TestStrangersAndReceiptKeys(t *testing.T) {
 	s.receiptKeys()
 	refused := 0
 	for i := range 120 {
-		if s.send("GET", fmt.Sprintf("/v1/accounts/acct_%d/test/jwks.json", i), "", "").code == 42900 {
+		name := []string{"jwks.json", "revocations"}[i%2]
+		if s.send("GET", fmt.Sprintf("/v1/accounts/acct_%d/test/%s", i, name), "", "").code == 42900 {
 			refused++
 		}
 	}

@@ -68,7 +68,8 @@ func (s *Server) sign(
 		Status: string(l.Status(issued)), MaxDevices: l.MaxDevices, Trial: l.IsTrial(),
 		LicenseEndsAt: timeText(l.ExpiresAt), LeaseEndsAt: timeText(result.Device.LeaseEnd),
 		GraceEndsAt: timeText(l.GraceEndsAt()),
-		Revision:    int64(l.Revision), Nonce: in.Nonce.value, DeviceKey: receipt.KeyIDOf(in.DeviceKey.value),
+		Revision:    int64(l.Revision), RevocationsAge: int64(result.Receipt.RevocationAgeSeconds),
+		Nonce: in.Nonce.value, DeviceKey: receipt.KeyIDOf(in.DeviceKey.value),
 	}
 	if err := json.Unmarshal(metadata(entitled.At(l.TermsSince(), issued)), &r.Entitlements); err != nil {
 		return "", err
@@ -96,8 +97,8 @@ func receiptID(r *receipt.Receipt) string {
 	return "rcp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// receiptValidity parses how long receipts of a product are valid, in seconds.
-func (c *checks) receiptValidity(field string, in text) uint32 {
+// receiptPeriod parses a time of receipts of a product, in seconds; 0: left out.
+func (c *checks) receiptPeriod(field string, in text) uint32 {
 	p := c.period(field, in)
 	if p.IsZero() {
 		return 0
@@ -108,14 +109,18 @@ func (c *checks) receiptValidity(field string, in text) uint32 {
 		length < licensing.MinReceiptValidity || length > licensing.MaxReceiptValidity {
 		c.add(field, "must be PT1M to P90D, in days, hours, minutes and whole seconds")
 	}
-	if length == licensing.DefaultReceiptValidity {
-		return 0
-	}
 	return uint32(length / time.Second)
 }
 
-// receiptValidity shows how long receipts of a product are valid.
-func receiptValidity(t licensing.ReceiptTerms) string {
-	length := t.Validity()
+// receiptTerms returns the terms with times in seconds.
+func receiptTerms(always bool, validity, age uint32) licensing.ReceiptTerms {
+	if time.Duration(validity)*time.Second == licensing.DefaultReceiptValidity {
+		validity = 0
+	}
+	return licensing.ReceiptTerms{Always: always, ValiditySeconds: validity, RevocationAgeSeconds: age}
+}
+
+// periodText shows a time of receipts.
+func periodText(length time.Duration) string {
 	return licensing.Period{Days: int(length / (24 * time.Hour)), Clock: length % (24 * time.Hour)}.String()
 }

@@ -245,6 +245,7 @@ func apiRoutes() []route {
 		keyed[noInput]("PUT", "/v1/receipt_keys/next", "account", receiptKeyRoutes.rotateReceiptKeys).
 			refuses(licensing.ReasonAPIKeyLimit),
 		openDocument[jwksPath]("/v1/accounts/{account_id}/{mode}/jwks.json", receiptKeyRoutes.keySet),
+		jwsDocument[revocationQuery]("/v1/accounts/{account_id}/{mode}/revocations", receiptKeyRoutes.revocations),
 
 		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).
 			refuses(licensing.ReasonAPIKeyLimit),

@@ -111,6 +111,7 @@
 //	swap.go          a change as one etcd transaction
 //	webhooks.go      the part of a swap that writes an owner's webhook endpoints
 //	receiptkeys.go   the part of a swap that writes an owner's receipt keys, and whose root secrets to seal anew
+//	revocations.go   the part of a swap that writes which receipts are void; reading and sweeping these
 //	eventwrite.go    the events of a swap, and events of several records in one key
 //	trials.go        the parts of a swap that write trials and delete their licenses
 //	load.go          Load and Confirm: records and their tokens

@@ -109,6 +109,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"p/":            one(layout.OrderOwnerKey(n.paid.OrderNo)),
 		"f/":            one(layout.SettingsKey(labOwner)),
 		"rk/":           one(layout.ReceiptKeysKey(labOwner)),
+		"rv/":           first(layout.RevocationsOf(labOwner)),
 		"cell/receipts": one(layout.ReceiptKeysMark),
 		"n/":            one(l.labAlias()),
 		"q/":            one(layout.ProductKey(labOwner, "pro")),

@@ -255,6 +255,12 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 			}
 		}
 	}
+	if list, err := n.store.ReadRevocations(ctx, labOwner, 0); err != nil || list.Epoch == 0 {
+		wrong("the list of revocations", err, list)
+	}
+	if _, err := n.store.SweepRevocations(ctx, 1); err != nil {
+		wrong("the sweep of revocations", err)
+	}
 	revision, begun, err := n.store.BeginRecount(ctx, n.now)
 	if err != nil || !begun {
 		wrong("begin a recount", err, begun)

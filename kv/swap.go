@@ -136,6 +136,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		}
 		sw.putMetadata(record.License, record.Metadata, token)
 		sw.putAliases(record)
+		sw.putRevocations(record)
 	}
 	sw.queries = append(sw.queries, q)
 	sw.reads = appendKeys(sw.reads, &q, key)

@@ -265,7 +265,9 @@ func (l *lab) fill() specimens {
 	s.reissued = reissued.License.CurrentKey().By()
 	s.spilled = l.grantOne(service.Grant{MaxDevices: new(0), Metadata: `{"seat":2}`, Customer: labCustomer})
 	l.activate(s.spilled, deviceIDs(20)...)
-	l.remove(s.spilled, "device-7")
+	kvtest.Must(l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: s.spilled},
+		Device: "device-7", Receipt: licensing.AskReceipt(true, false, 0)}))(l.t)
+	l.remove(s.spilled, "device-7") // which voids the receipt
 	s.fresh = l.grant(1, "")
 	s.lowered = l.grant(5, "")
 	l.activate(s.lowered, deviceIDs(4)...)

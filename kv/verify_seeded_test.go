@@ -349,6 +349,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	orderEvents := layout.EventsKeyOf(labOwner, paid.LastEvent, layout.OrderInEvents(s.paid.OrderNo),
 		paid.Order.Sequence)
 
+	revoked := licensing.RevocationOf(s.spilled.ID(), "device-7")
 	signing := layout.ReceiptKeysFamily + layout.OwnerPath(labOwner)
 	receiptKeys := func(change func(*licensing.ReceiptKeys)) seed {
 		stored := kvtest.Must(layout.DecodeReceiptKeys(labOwner, l.value(layout.ReceiptKeysKey(labOwner))))(l.t)
@@ -498,6 +499,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"receipt keys that can't be read", seed{layout.ReceiptKeysKey(labOwner): bytesOf("?")},
 			[]string{"receipt_keys value " + signing}},
 		{"receipt keys of nobody", seed{inLab("rk/x"): {}}, []string{"receipt_keys key rk/" + odd("x")}},
+		{"a revocation of no name", seed{layout.RevocationsOf(labOwner) + "x": bytesOf("?")},
+			[]string{"revocation key rv/" + odd(layout.OwnerPath(labOwner)+"x")}},
+		{"a revocation that can't be read", seed{layout.RevocationKey(labOwner, revoked): bytesOf("?")},
+			[]string{"revocation value rv/" + layout.OwnerPath(labOwner) + odd(string(revoked[:]))}},
+		{"a revocation of no revision", seed{layout.RevocationKey(labOwner, revoked): layout.EncodeRevocation(
+			licensing.Revocation{Until: 3})},
+			[]string{"revocation value rv/" + layout.OwnerPath(labOwner) + odd(string(revoked[:]))}},
 		{"no mark of receipt keys", seed{layout.ReceiptKeysMark: nil},
 			[]string{"receipt_keys mark_missing " + signing}},
 		{"a mark of receipt keys with a value", seed{layout.ReceiptKeysMark: bytesOf("x")},

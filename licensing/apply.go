@@ -110,6 +110,8 @@ type Record struct {
 
 	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
 	NewAliases []AliasName
+	// Revocations void receipts of the license. The same transaction stores them.
+	Revocations []Revocation
 	// NewTerms are the terms that a change of the product stores, if the store does not have them.
 	NewTerms []VersionedTerms
 	// Issued is the license that a change of the order or of the trial creates, and IssuedDevices are its devices. The
@@ -173,6 +175,7 @@ func (r Record) Clone() Record {
 		r.Issued = &l
 	}
 	r.Events, r.NewAliases = slices.Clone(r.Events), slices.Clone(r.NewAliases)
+	r.Revocations = slices.Clone(r.Revocations)
 	r.Devices, r.IssuedDevices = r.Devices.clone(), r.IssuedDevices.clone()
 	return r
 }

@@ -141,7 +141,7 @@ func drawHappening(t *rapid.T, kinds string) happening {
 	case "roll":
 		return fixed(licensing.ApplyTerms{
 			Target:  target,
-			Applies: licensing.RolloutTerms(rapid.IntRange(1, 511).Draw(t, "terms")),
+			Applies: licensing.RolloutTerms(rapid.IntRange(1, 1023).Draw(t, "terms")),
 			Terms: licensing.Terms{
 				InactiveAfter: drawInactive(t), Match: drawMatch(t), Receipts: drawReceiptTerms(t),
 				MaxDevices: rapid.IntRange(0, 5).Draw(t, "max"),
@@ -217,7 +217,7 @@ func drawInactive(t *rapid.T) licensing.Period {
 
 func drawReceiptTerms(t *rapid.T) licensing.ReceiptTerms {
 	return rapid.SampledFrom([]licensing.ReceiptTerms{{}, {}, {Always: true}, {ValiditySeconds: 60},
-		{Always: true, ValiditySeconds: 90 * 24 * 3600}}).Draw(t, "receipt terms")
+		{Always: true, ValiditySeconds: 90 * 24 * 3600, RevocationAgeSeconds: 3600}}).Draw(t, "receipt terms")
 }
 
 func drawReceipt(t *rapid.T) licensing.ReceiptAsk {
@@ -331,6 +331,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 
 	anyChange, anyTouch, notices := false, false, 0
 	var limitReported time.Time
+	var receipts papers // by the commands one by one
 	happens := rapid.Custom(func(t *rapid.T) happening { return drawHappening(t, kinds) })
 	for _, h := range rapid.SliceOfN(happens, 1, 60).Draw(t, "happenings") {
 		now = now.Add(h.after)
@@ -339,6 +340,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		if model.stamp = folded.License.Stamp; h.trusted && now.After(model.stamp) {
 			model.stamp = now
 		}
+		was := model.look()
 		if means(c) {
 			want = model.do(c, now)
 		}
@@ -356,6 +358,11 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 			t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
 		}
 		stored.keep(t, single)
+		receipts.change(was, model.look(), single.Revocations, now)
+		receipts.issue(c.DeviceID(), result)
+		if problem := receipts.problem(true); problem != "" {
+			t.Fatalf("%T at %v: %s", c, now, problem)
+		}
 		singly = append(singly, single.Events...)
 		explained := explains(before, folded, h.listening, c)
 		if model.notices > notices {
@@ -388,6 +395,11 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		if e.Sequence != uint64(i+1) {
 			t.Fatalf("event %d has the number %d", i+1, e.Sequence)
 		}
+	}
+	receipts.list = nil
+	receipts.store(folded.Revocations)
+	if problem := receipts.problem(false); problem != "" {
+		t.Fatalf("folded: %s", problem)
 	}
 	if diff := cmp.Diff(stored.license, *folded.License); diff != "" {
 		t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)

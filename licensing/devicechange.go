@@ -68,6 +68,7 @@ func (c Activate) change(r *Record, from, to *DeviceEntry, now time.Time) {
 	l := r.License
 	l.Changes = l.Changes.in(now)
 	l.Changes.Count++
+	r.voidDevice(&previous, l.Revision, now)
 	l.raise(now)
 	if r.Listening {
 		_, differ := c.Components.compare(previous.Components)

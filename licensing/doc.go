@@ -53,6 +53,7 @@
 //	slot.go                 slots: which part of all data an owner's records are in
 //	account.go              accounts, modes and API keys
 //	receipt.go              receipts: their times, their revision, until when they may be valid
+//	revocation.go           which receipts a change voids
 //	receiptkeys.go          the keys that sign receipts, and the secret that they are derived from
 //	apikeytext.go           texts of API keys: create and check
 //	usage.go                how much an account stores, its budget, and warnings about the budget

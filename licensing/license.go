@@ -77,7 +77,8 @@ type License struct {
 	Receipts ReceiptTerms // from the terms when the license was issued
 	// ReceiptsUntil is the first day on which no receipt of the license is valid any more; 0: no receipt was issued.
 	ReceiptsUntil ReceiptDay
-	Revision      uint64 // rises with each change that receipts of the license show; 0: no receipt was issued
+	Revocations   RevocationCount // on the latest day on which a device's receipts were voided
+	Revision      uint64          // rises with each change that receipts of the license show; 0: no receipt was issued
 
 	Trial      TrialName // zero: it was never one, or is not remembered any more
 	UpgradedAt time.Time // when an order has made the trial a paid license; zero: it is a trial, or never was one

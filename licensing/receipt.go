@@ -10,6 +10,8 @@ import (
 type ReceiptTerms struct {
 	ValiditySeconds uint32 // 0: DefaultReceiptValidity
 	Always          bool   // every activation, validation and trial carries a receipt
+	// RevocationAgeSeconds is how long a receipt counts without a newer list of revocations; 0: until its end.
+	RevocationAgeSeconds uint32
 }
 
 // Validity returns how long a receipt is valid unless the request asks for less.
@@ -46,7 +48,10 @@ func AskReceipt(wanted, fresh bool, longest time.Duration) ReceiptAsk {
 func (a ReceiptAsk) Wanted() bool { return a&askWanted != 0 }
 
 // ReceiptTimes are the times of a receipt to sign, in whole seconds. The zero ReceiptTimes are no receipt.
-type ReceiptTimes struct{ IssuedAt, ExpiresAt time.Time }
+type ReceiptTimes struct {
+	IssuedAt, ExpiresAt  time.Time
+	RevocationAgeSeconds uint32 // see ReceiptTerms
+}
 
 // ReceiptDay counts days since the beginning of 1970 in UTC.
 type ReceiptDay uint32
@@ -84,6 +89,7 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 		length = min(length, asked)
 	}
 	t := &result.Receipt
+	t.RevocationAgeSeconds = l.Receipts.RevocationAgeSeconds
 	t.IssuedAt = now.Truncate(time.Second)
 	if ask&askFresh == 0 {
 		t.IssuedAt = now.Truncate(max(min(receiptStep, length/10).Truncate(time.Second), time.Second))
@@ -137,8 +143,12 @@ func (l *License) shown() shown {
 func applyShown(r *Record, c Command, now time.Time) (Result, error) {
 	before, revision := r.License.shown(), r.License.Revision
 	result, err := c.apply(r, now)
-	if l := r.License; l.Revision == revision && l.shown() != before {
+	l, after := r.License, r.License.shown()
+	if l.Revision == revision && after != before {
 		l.raise(now)
+	}
+	if after != before && l.receiptsOut(now) && before.voidsAll(&after) {
+		r.voidAll(revision)
 	}
 	if err == nil {
 		result.License.Revision = r.License.Revision

@@ -17,10 +17,11 @@ const (
 	RolloutGrace
 	RolloutReceipt
 	RolloutReceiptValidity
+	RolloutRevocationAge
 )
 
 // Valid reports whether the set has terms, and no others.
-func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutReceiptValidity<<1 }
+func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutRevocationAge<<1 }
 
 // Rollout applies terms of a product to the product's licenses that were issued before the rollout began. The zero
 // Rollout has never begun.
@@ -245,6 +246,9 @@ func (c ApplyTerms) changed(before *License) License {
 	}
 	if c.Applies&RolloutReceiptValidity != 0 {
 		l.Receipts.ValiditySeconds = c.Terms.Receipts.ValiditySeconds
+	}
+	if c.Applies&RolloutRevocationAge != 0 {
+		l.Receipts.RevocationAgeSeconds = c.Terms.Receipts.RevocationAgeSeconds
 	}
 	if c.Applies&RolloutInactive != 0 && !l.Lease.Leased() && c.Terms.InactiveAfter != l.InactiveAfter {
 		l.InactiveAfter = c.Terms.InactiveAfter

@@ -16,7 +16,7 @@ func TestApplyTerms(t *testing.T) {
 		Grace:         licensing.Period{Days: 3},
 		SelfService:   licensing.SelfService{Allowed: true, RemovalsPerMonth: 4},
 		InactiveAfter: licensing.Period{Days: 30}, Match: licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4},
-		Receipts: licensing.ReceiptTerms{Always: true, ValiditySeconds: 600}}
+		Receipts: licensing.ReceiptTerms{Always: true, ValiditySeconds: 600, RevocationAgeSeconds: 60}}
 	edits := map[licensing.RolloutTerms]func(*licensing.License){
 		licensing.RolloutEntitlements:    func(l *licensing.License) { l.Terms = 7 },
 		licensing.RolloutMaxDevices:      func(l *licensing.License) { l.MaxDevices = 2 },
@@ -25,6 +25,7 @@ func TestApplyTerms(t *testing.T) {
 		licensing.RolloutInactive:        func(l *licensing.License) { l.InactiveAfter = licensing.Period{Days: 30} },
 		licensing.RolloutReceipt:         func(l *licensing.License) { l.Receipts.Always = true },
 		licensing.RolloutReceiptValidity: func(l *licensing.License) { l.Receipts.ValiditySeconds = 600 },
+		licensing.RolloutRevocationAge:   func(l *licensing.License) { l.Receipts.RevocationAgeSeconds = 60 },
 		licensing.RolloutMatch: func(l *licensing.License) {
 			l.Match = licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}
 		},
@@ -50,7 +51,7 @@ func TestApplyTerms(t *testing.T) {
 			t.Errorf("%b again: %+v", all, *r.License)
 		}
 	}
-	for _, bad := range []licensing.RolloutTerms{0, 512, 1023} {
+	for _, bad := range []licensing.RolloutTerms{0, 1024, 2047} {
 		if bad.Valid() {
 			t.Errorf("%b is valid", bad)
 		}

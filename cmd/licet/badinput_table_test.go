@@ -260,6 +260,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 					`{"validity":"P1D","per":"Device"}`, `{"validity":"P1D","per":"device","max_devices":0}`,
 					`{"validity":"P1D","per":"device","max_devices":17}`, `{"validity":"P1D","per":"email","days":1}`),
 				badBody("receipt"), badBody("receipt_validity", `""`, `"7"`, `"PT59S"`, `"P91D"`, `"P1M"`),
+				badBody("revocation_max_age", `""`, `"7"`, `"PT59S"`, `"P91D"`, `"P1M"`),
 				badBody("inactive_after", `""`, `"30"`, `"PT1H"`, `"P0D"`),
 				badBody("device_match", `{}`, `{"at_least":0}`, `{"at_least":9}`, `{"at_least":1.5}`,
 					`{"at_least":1,"changes_per_month":-1}`, `{"at_least":1,"more":1}`),
@@ -392,6 +393,12 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			path: map[string]string{"account_id": x.account, "mode": "test"},
 			bad: []badInput{badPath("account_id", 40400, "x", "%00", "acct_absent", "acct_"),
 				badPath("mode", 40400, "x", "%00", "Test", "live")},
+		},
+		"GET /v1/accounts/{account_id}/{mode}/revocations": {
+			path: map[string]string{"account_id": x.account, "mode": "test"},
+			bad: []badInput{badPath("account_id", 40400, "x", "%00", "acct_absent", "acct_"),
+				badPath("mode", 40400, "x", "%00", "Test", "live"),
+				badQuery("after", "", "x", "-1", "1.5", "9007199254740992", "99999999999999999999")},
 		},
 		"GET /v1/account": {},
 		"PATCH /v1/account": {

@@ -30,8 +30,8 @@ func headers() *openapi.Map[*openapi.Header] {
 	add("X-Request-Id", "The id of the request: its own, or a new one.", openapi.Schema{MinLength: 1, MaxLength: 128})
 	add("Cache-Control", "Responses must not be stored.", openapi.Schema{Const: "no-store"})
 	add(caching, "How long a file may be stored.", openapi.Schema{
-		Enum: words([]string{"no-store", "public, max-age=300", "public, max-age=3600",
-			"public, max-age=31536000, immutable"}),
+		Enum: words([]string{"no-store", "public, max-age=5", "public, max-age=15", "public, max-age=20",
+			"public, max-age=300", "public, max-age=3600", "public, max-age=31536000, immutable"}),
 	})
 	add("Vary", "Files are compressed for clients that accept gzip.", openapi.Schema{Const: "Accept-Encoding"})
 	add("ETag", "The version of the document, for If-None-Match.", openapi.Schema{})

@@ -249,13 +249,13 @@ func members() map[string]string {
 		"Released.removed": "whether the device was bound, and was not bound again since",
 		"nonce": "a text that the receipt repeats. A receipt with a nonce is always a new one; without it, an " +
 			"unchanged license and device get the same receipt again within a minute",
-		"Product.receipt": "whether activations, validations and trials carry a receipt even if they do not ask " +
-			"for one",
-		"ProductDescription.receipt": "whether activations, validations and trials carry a receipt even if they do " +
-			"not ask for one. Left out: false",
-		"receipt_validity": "how long a receipt is valid",
+		"Product.receipt":            "whether activations, validations and trials carry a receipt unasked",
+		"ProductDescription.receipt": "whether activations and the like carry a receipt unasked. Left out: false",
+		"receipt_validity":           "how long a receipt is valid",
 		"ProductDescription.receipt_validity": "how long a receipt is valid: `PT1M` to `P90D`, without years and " +
 			"months. Left out: `P7D`",
+		"revocation_max_age":   "how long a receipt counts without a newer [list](#revocations); if none, to its end",
+		"getRevocations.after": "the `epoch` of a list that the client has: the answer may be what came later",
 
 		"Path.account_id": "the account", "Path.mode": "`test` or `live`",
 		"root": "the public half of the key that signs the set of receipt keys; put it into your program. It never " +

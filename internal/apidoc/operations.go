@@ -167,6 +167,9 @@ func operations() map[string]operation {
 		"GET /v1/accounts/{account_id}/{mode}/jwks.json": {
 			"getReceiptKeySet", "serves the signed set of receipt keys", "receipt-keys", "",
 		},
+		"GET /v1/accounts/{account_id}/{mode}/revocations": {
+			"getRevocations", "serves the signed list of revocations", "revocations", "",
+		},
 		"POST /v1/keys": {
 			"createAPIKey", "creates an API key", "create-an-api-key", "key_created",
 		},

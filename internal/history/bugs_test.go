@@ -136,6 +136,10 @@ func bugs() []bug {
 			bank: func(p payment.Provider) payment.Provider { return bold{p} }},
 		{name: "a redaction leaves its license alone",
 			store: func(_ *run, s store.Store) store.Store { return halfRedaction{s} }},
+		{name: "a receipt is not revoked, now and then",
+			store: func(_ *run, s store.Store) store.Store { return unlistedReceipts{s} }},
+		{name: "a revocation voids the next receipts too",
+			store: func(_ *run, s store.Store) store.Store { return greedyReceipts{s} }},
 		{name: "reads are stale", store: func(_ *run, s store.Store) store.Store {
 			return &stale{Store: s, views: map[licensing.LicenseKey]*store.LicenseView{}}
 		}},

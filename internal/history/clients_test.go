@@ -157,6 +157,7 @@ type operation struct {
 	// Before and After are the newest revisions at the call and at the return.
 	Before, After int64
 	BoundAt       int64 `json:",omitempty"` // activate, accepted
+	Held          held
 	// Adrift: no answer came, since the process was killed, and the process may have sent the command to another node
 	// before.
 	Adrift bool `json:",omitempty"`
@@ -232,6 +233,7 @@ func (l *license) question(r *run, number int, random *rand.Rand) input {
 		in.Expires = r.started.Add(offset + l.expires.Truncate(24*time.Hour)).UnixMilli()
 	}
 	l.reissueOrPresent(&in, random)
+	in.Receipt = asksReceipt(in, random)
 	switch in.Action {
 	case suspend, reinstate, revoke, renew, extend:
 		in.Keyed = l.keyed && random.IntN(2) == 0 || in.Action == extend // of which a turn of others makes a sum
@@ -321,12 +323,13 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 	type answer struct {
 		out     output
 		boundAt int64
+		held    held
 	}
 	a, answered := reach(r, p, limit, func(ctx context.Context) (a answer) {
-		a.out, a.boundAt = r.do(ctx, p, l, in)
+		a.out, a.boundAt, a.held = r.do(ctx, p, l, in)
 		return a
 	})
-	op.Out, op.BoundAt = a.out, a.boundAt
+	op.Out, op.BoundAt, op.Held = a.out, a.boundAt, a.held
 	if !answered {
 		op.Out.Verdict = unknown // the connection was reset
 		op.Adrift = r.way.on
@@ -374,12 +377,12 @@ func reach[T any](r *run, p *process, limit time.Duration, call func(context.Con
 }
 
 // do runs a question on a node.
-func (r *run) do(ctx context.Context, p *process, l *license, in input) (out output, boundAt int64) {
+func (r *run) do(ctx context.Context, p *process, l *license, in input) (out output, boundAt int64, h held) {
 	switch in.Action {
 	case create:
-		return r.create(ctx, p, in), 0
+		return r.create(ctx, p, in), 0, h
 	case get:
-		return r.look(ctx, p, l, in), 0
+		return r.look(ctx, p, l, in), 0, h
 	}
 	result, err := r.command(ctx, p, l, in)
 	out = outputOf(err)
@@ -387,7 +390,7 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 		if out.Verdict == unknown && r.bug.unknown != nil {
 			r.bug.unknown(r, p, l, in)
 		}
-		return out, 0
+		return out, 0, h
 	}
 	out.Removed, out.Invalid, out.Facts = result.Removed, result.Invalid, factsOf(&result.License)
 	out.Lease = leaseOf(&result)
@@ -396,7 +399,7 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 	if in.Action == activate {
 		boundAt = milli(result.Device.BoundAt)
 	}
-	return out, boundAt
+	return out, boundAt, heldOf(&result)
 }
 
 // command runs a command on a node.
@@ -414,7 +417,7 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 		}
 		return p.node.Do(ctx, licensing.LicenseRef(in.Key), cmd)
 	case activate:
-		cmd := licensing.Activate{Target: target, Device: l.devices[in.Device],
+		cmd := licensing.Activate{Target: target, Device: l.devices[in.Device], Receipt: in.receipt(),
 			Lease: time.Duration(in.Lease) * time.Millisecond}
 		if l.changes > 0 {
 			cmd.Components = componentsOf(in.Device)
@@ -422,7 +425,7 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 		return p.node.Activate(ctx, cmd)
 	case validate:
 		return p.node.ValidateLicense(ctx, licensing.ValidateLicense{Target: target, Device: l.devices[in.Device],
-			Lease: time.Duration(in.Lease) * time.Millisecond})
+			Receipt: in.receipt(), Lease: time.Duration(in.Lease) * time.Millisecond})
 	case remove:
 		if in.ByUser {
 			return p.node.DeactivateDevice(ctx,

@@ -10,8 +10,8 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	// linearizable, counts, acknowledged, explained, writers, facts, grace, orders, books, keys, events, notices, feed
-	// or internal
+	// linearizable, counts, acknowledged, explained, writers, facts, grace, revocations, orders, books, keys, events,
+	// notices, feed or internal
 	check string
 	text  string
 }
@@ -52,6 +52,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.idle(key, states, byKey[key])
 		i.graces(key, states)
 		i.explained(key, states, byKey[key])
+		i.revocations(t, key, states, byKey[key])
 	}
 	for _, l := range r.licenses {
 		i.acknowledged(l, t.licenses[l.key.ID()], byKey[l.key])
@@ -298,7 +299,7 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
 		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = licensing.LicenseKey{}, 0, false, 0, false
-		in.Number, in.Lease, in.Changes, in.Inactive, in.Grace = 0, 0, 0, false, 0
+		in.Number, in.Lease, in.Changes, in.Inactive, in.Grace, in.Receipt = 0, 0, 0, false, 0, false
 		if in.Action == roll {
 			in.Action = setMax
 		}

@@ -79,6 +79,7 @@ type input struct {
 	// Inactive: create a license that loses inactive devices.
 	Inactive bool  `json:",omitempty"`
 	Grace    int64 `json:",omitempty"` // milliseconds; create
+	Receipt  bool  `json:",omitempty"` // activate and validate: it asks for one
 }
 
 // verdict is how a question ended.

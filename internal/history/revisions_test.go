@@ -97,6 +97,7 @@ type timeline struct {
 	products []productAt                      // of the account
 	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
+	voided   map[string][]voidedAt            // the account's list of revocations, by name
 }
 
 // readHistory watches all that was written after a revision.
@@ -126,7 +127,7 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
-		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{},
+		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{}, voided: map[string][]voidedAt{},
 		terms: map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
@@ -296,6 +297,10 @@ func (t *timeline) replay(
 					return err
 				}
 				t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
+			}
+		case "rv":
+			if err := t.noteVoided(revision, rest, event); err != nil {
+				return err
 			}
 		case "e":
 			if rest, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {

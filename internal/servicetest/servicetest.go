@@ -32,6 +32,7 @@ type Config struct {
 	AccountLimit limits.Rate // zero: none
 	// OrderLifetime is how long an order can be paid; 0: a day.
 	OrderLifetime time.Duration
+	Clock         func() time.Time // nil: time.Now
 }
 
 // Service is a running service.
@@ -73,6 +74,9 @@ func Run(m *testing.M, into **Service) int {
 // Start starts a service on the store in a directory. The caller must close the service.
 func Start(dir string, cfg Config) (s *Service, err error) {
 	s = new(Service)
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -106,13 +110,13 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.maker = service.Keymaker{Store: s.Store, Check: keys.KeyCheck, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
+	s.maker = service.Keymaker{Store: s.Store, Check: keys.KeyCheck, Ring: ring, Clock: cfg.Clock, Entropy: rand.Reader}
 	s.node = service.New(service.Config{
 		Config: node.Config{
 			Records:     s.Store,
 			Queries:     s.Store,
 			LicenseKeys: keys,
-			Clock:       time.Now,
+			Clock:       cfg.Clock,
 			Metrics:     instruments,
 			Log:         zerolog.Nop(),
 		},
@@ -136,7 +140,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 
 // serve serves the API on a free port.
 func (s *Service) serve(cfg Config, instruments *metrics.Metrics, ring licensing.MasterRing) error {
-	bounds, err := limits.New(limits.Config{Account: cfg.AccountLimit, Clock: time.Now})
+	bounds, err := limits.New(limits.Config{Account: cfg.AccountLimit, Clock: cfg.Clock})
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,7 @@ func (s *Service) serve(cfg Config, instruments *metrics.Metrics, ring licensing
 	}
 	s.URL = "http://" + listener.Addr().String()
 	policy := webhook.Policy{Loopback: true}
-	sender := webhook.NewSender(webhook.Config{Policy: policy, Version: "test", Clock: time.Now})
+	sender := webhook.NewSender(webhook.Config{Policy: policy, Version: "test", Clock: cfg.Clock})
 	s.stop = append(s.stop, sender.Close)
 	front := handlers.New(handlers.Config{
 		Webhooks: policy, Pings: sender,

@@ -172,6 +172,7 @@ func (v *verification) families() []family {
 		{"delivery", "v/", v.webhooks.checkDeliveries},
 		{"webhooks", "w/", v.each("w/", v.webhooks.checkWebhooks)},
 		{"receipt_keys", layout.ReceiptKeysFamily, v.each(layout.ReceiptKeysFamily, v.keys.checkReceiptKeys)},
+		{"revocation", layout.RevocationsFamily, v.each(layout.RevocationsFamily, v.records.checkRevocation)},
 		{"deleted_webhook", "x/w/", v.each("x/w/", v.webhooks.checkDeletedWebhook)},
 		{"claim", "y/", v.each("y/", v.claims.checkClaim)},
 		{"claim_age", "z/", v.each("z/", v.claims.checkClaimAge)},

@@ -59,7 +59,7 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*number))
-	case reflect.Uint32, reflect.Uint64:
+	case reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(*number))
 	default:
 		t.Fatalf("no value is known for a %v", v.Type())
@@ -139,6 +139,7 @@ func TestReply(t *testing.T) {
 	result.License.SeenFrom, result.License.InactiveAfter = time.Time{}, licensing.Period{}
 	result.License.Match, result.License.Changes = licensing.DeviceMatch{}, licensing.Removals{}
 	result.License.Receipts, result.License.ReceiptsUntil = licensing.ReceiptTerms{}, 0
+	result.License.Revocations = licensing.RevocationCount{}
 	result.License.Notice, result.Device.Components = licensing.Notice{}, ""
 	other := result
 	other.License.MaxDevices = 0

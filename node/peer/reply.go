@@ -32,6 +32,7 @@ type answer struct {
 	Bound, Removed bool
 	IssuedAt       millis // of the receipt
 	ExpiresAt      millis
+	RevocationAge  uint32
 	Revision       uint64
 	Error          *licensing.Error
 }
@@ -140,6 +141,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		now.CurrentDevices, now.Sequence, now.LimitReportedAt = 0, 0, time.Time{}
 		now.Stamp, now.LeasesUntil, now.SeenFrom = time.Time{}, time.Time{}, time.Time{}
 		now.Receipts, now.ReceiptsUntil, now.Revision = licensing.ReceiptTerms{}, 0, 0
+		now.Revocations = licensing.RevocationCount{}
 		now.InactiveAfter, now.Match, now.Changes = licensing.Period{}, licensing.DeviceMatch{}, licensing.Removals{}
 		now.Notice = licensing.Notice{}
 		if len(r.Licenses) == 0 || now != last {
@@ -152,7 +154,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt),
 			LastSeenAt: toMillis(device.LastSeenAt),
 			IssuedAt:   toMillis(from.Result.Receipt.IssuedAt), ExpiresAt: toMillis(from.Result.Receipt.ExpiresAt),
-			Revision: from.Result.License.Revision,
+			Revision: from.Result.License.Revision, RevocationAge: from.Result.Receipt.RevocationAgeSeconds,
 			LeaseEnd: toMillis(device.LeaseEnd), LeaseLeft: from.Result.LeaseLeft,
 			Bound: from.Result.Bound, Removed: from.Result.Removed,
 		}
@@ -190,7 +192,8 @@ func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(), LeaseEnd: from.LeaseEnd.time(),
 			},
 			LeaseLeft: from.LeaseLeft, Bound: from.Bound, Removed: from.Removed,
-			Receipt: licensing.ReceiptTimes{IssuedAt: from.IssuedAt.time(), ExpiresAt: from.ExpiresAt.time()},
+			Receipt: licensing.ReceiptTimes{IssuedAt: from.IssuedAt.time(), ExpiresAt: from.ExpiresAt.time(),
+				RevocationAgeSeconds: from.RevocationAge},
 		}
 		to.Result.License.CurrentDevices, to.Result.License.Revision = from.CurrentDevices, from.Revision
 	}

@@ -32,6 +32,7 @@ func (s *Sweeps) Chores() []Chore {
 		{"the sweep of old trials", "trials", s.SweepTrials},
 		{"the start of rollouts that no node runs", "rollouts", s.ContinueRollouts},
 		{"the sweep of old events", "events", s.SweepEvents},
+		{"the sweep of old revocations", "revocations", s.SweepRevocations},
 		{"the sweep of deleted webhook endpoints", "webhooks", s.SweepWebhooks},
 	}
 }

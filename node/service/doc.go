@@ -42,6 +42,8 @@
 //	keyuse.go          when API keys were last used
 //	webhooks.go        webhook endpoints
 //	receipts.go        the keys that sign receipts
+//	revocations.go     lists of receipts that are void, and the sweep of what has left them
+//	signeddocuments.go documents that are signed once for all that ask
 //	deliveries.go      reads deliveries to endpoints, and starts replays
 //	deliveryevents.go  the events that package delivery sends, with the fields of their records
 //	eventviews.go      pages of the feed and of histories

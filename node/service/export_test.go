@@ -76,3 +76,6 @@ func (s *Service) TakeEventReads(owner licensing.Owner) (deliveries, awaited int
 
 // InFlight returns how many commands and reads the node has admitted.
 func (s *Service) InFlight() int { return int(s.Keys.cfg.Metrics.CommandsUnderWay.Value()) }
+
+// ListLife is listLife.
+func ListLife(took time.Duration) time.Duration { return listLife(took) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	// rememberedSigners bounds the owners whose receipt keys a node remembers. Each takes at most about 2 KiB.
+	// rememberedSigners bounds the owners whose receipt keys a node remembers. Each takes at most about 16 KiB.
 	rememberedSigners = 4096
 	// signerLife is how long a node trusts receipt keys that it has read. A new receipt key signs ten times as long
 	// after its rotation, so that every node has read it by then.
@@ -28,18 +29,23 @@ const (
 type Receipts struct {
 	*core
 	signers cache[licensing.Owner, remembered[*ReceiptSigner]]
+	revoked cache[licensing.Owner, *RevocationList]
+	// readings has the readings of lists of revocations that are under way, by owner.
+	readings sync.Map
 }
 
 func newReceipts(c *core) *Receipts {
-	return &Receipts{core: c, signers: otter.Must(&otter.Options[licensing.Owner, remembered[*ReceiptSigner]]{
-		MaximumSize: rememberedSigners,
-	})}
+	return &Receipts{core: c, revoked: newRevocationLists(),
+		signers: otter.Must(&otter.Options[licensing.Owner, remembered[*ReceiptSigner]]{
+			MaximumSize: rememberedSigners,
+		})}
 }
 
-// ReceiptSigner holds the keys that sign the receipts of an owner. It never changes.
+// ReceiptSigner holds the keys that sign the receipts of an owner. They never change.
 type ReceiptSigner struct {
 	Keys    *licensing.ReceiptKeys
 	Root    ed25519.PrivateKey
+	Sets    SignedDocuments               // sets of keys, by when they are issued, in Unix seconds
 	private map[uint64]ed25519.PrivateKey // of Keys, by number
 }
 

@@ -34,6 +34,8 @@ type Sweeps struct {
 	rollouts *Rollouts
 	// dueFrom holds, by duePlace, the position (a string) where the next pass continues; see eachDue.
 	dueFrom sync.Map
+	// revocationsSwept is the day of the last sweep of revocations; only the chores use it.
+	revocationsSwept licensing.ReceiptDay
 }
 
 // timeToActBy returns the time by which the sweeps remove and record what has ended. It fails with

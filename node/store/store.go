@@ -92,6 +92,10 @@ type Queries interface {
 	// their leases. It remembers none of them.
 	EachLeased(ctx context.Context, slot licensing.Slot, each func(*licensing.License)) error
 
+	// ReadRevocations reads the entries of an owner's list of revocations that were written after the Revision of an
+	// earlier reading; 0: all. The reading is linearizable.
+	ReadRevocations(ctx context.Context, owner licensing.Owner, after int64) (Revocations, error)
+
 	// Ping makes a linearizable read, to show whether the database answers.
 	Ping(ctx context.Context) error
 
@@ -108,6 +112,26 @@ type Sweeps interface {
 	// SweepEvents removes events that are not to be kept at a moment, an owner's oldest first, and
 	// returns how many it removed. After a removal there may be more to remove.
 	SweepEvents(ctx context.Context, now time.Time, keep EventRetention) (removed int, err error)
+
+	// SweepRevocations removes the revocations that void no receipt on a day or later, but not the newest of an owner,
+	// which has the Epoch. It returns how many it removed.
+	SweepRevocations(ctx context.Context, today licensing.ReceiptDay) (removed int, err error)
+}
+
+// Revocations are entries of an owner's list of revocations, in the order of their names.
+type Revocations struct {
+	Revision int64 // at which the entries were read
+	// Epoch is the position of the list: at least the At of each of its entries. It rises with each new entry, and
+	// never falls.
+	Epoch   int64
+	Whole   bool // Entries are all; else those that were written after the earlier reading
+	Entries []Revocation
+}
+
+// Revocation is an entry as it is stored.
+type Revocation struct {
+	licensing.Revocation
+	At int64 // its position: of two lists, the one whose Epoch is not below has the entry
 }
 
 // Limits of one call, which every implementation keeps. Decision 11 says why a caller knows them.

@@ -289,12 +289,22 @@ func TestGoldenValues(t *testing.T) {
 		Keys: []licensing.ReceiptKey{{Number: 2, CreatedAt: kvtest.Time}, {Number: 3, CreatedAt: kvtest.Time}}},
 		Writers: license.Writers}
 	show("receipt keys", signing.Encode())
+	void := licensing.Revocation{Name: licensing.RevocationOf(kvtest.Key.ID(), "laptop"), Revision: 300, Until: 21_900}
+	show("revocation", EncodeRevocation(void))
+	if again, err := DecodeRevocation(void.Name, EncodeRevocation(void)); err != nil || again != void {
+		t.Errorf("a revocation is read as %+v, %v", again, err)
+	}
 	receipted := *license
 	receipted.License.Receipts = licensing.ReceiptTerms{Always: true, ValiditySeconds: 3600}
 	receipted.License.ReceiptsUntil, receipted.License.Revision = 21_900, 300
 	show("license with receipts", receipted.Encode())
+	receipted.License.Receipts.RevocationAgeSeconds = 90 * 24 * 3600
+	receipted.License.Receipts.ValiditySeconds = 90 * 24 * 3600
+	receipted.License.Revocations = licensing.RevocationCount{Day: 21_893, Count: licensing.MaxRevocationsADay}
+	show("license with revocations", receipted.Encode())
 	if again, err := DecodeLicense(kvtest.Key.ID(), receipted.Encode()); err != nil ||
 		again.License.Receipts != receipted.License.Receipts || again.License.Revision != 300 ||
+		again.License.Revocations != receipted.License.Revocations ||
 		again.License.ReceiptsUntil != 21_900 {
 		t.Errorf("a license with receipts is read as %+v, %v", again, err)
 	}
@@ -320,6 +330,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"payment", PaymentKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"))},
 		{"settings", SettingsKey(kvtest.Owner)},
 		{"receipt keys", ReceiptKeysKey(kvtest.Owner)},
+		{"revocation", RevocationKey(kvtest.Owner, licensing.RevocationOf(kvtest.Key.ID(), ""))},
 		{"mark of receipt keys", ReceiptKeysMark},
 		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
 		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405},

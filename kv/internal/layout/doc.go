@@ -64,6 +64,8 @@
 //	                                  events the owner gave up
 //	t/<account>/<mode>/<version>      a version of a product's terms, by its hash, eight bytes; never deleted
 //	rk/<account>/<mode>/              an owner's receipt keys: the sealed root secret, and when each key was made
+//	rv/<account>/<mode>/<name>        a revocation, by its name in lists: up to which revision receipts are void, and
+//	                                  how long they could have been valid
 //	tr/<account>/<mode>/<trial>       a trial: its license, and the device that has started it, as an HMAC
 //	s/<account>/<mode>/               how many bytes and keys an owner stores, without events
 //	v/<endpoint>/p                    the position of an endpoint in the feed, and counts of its deliveries
@@ -95,7 +97,7 @@
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
 // every key up to a range's end, whatever the limit); <alias> the first 16 bytes of an HMAC of an external key,
 // see licensing.LicenseKeys.AliasOf, or the block of a reissued key; <trial> the same of an HMAC, see
-// licensing.LicenseKeys.TrialOf; <key> the first 16 bytes
+// licensing.LicenseKeys.TrialOf; <name> a licensing.RevocationName, 16 bytes; <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
 // in lower case, <reference> of a customer's reference, and <payment> of a payment's provider and reference; <mode> is
 // t or l; <ms> is eight bytes, big end first;
@@ -158,6 +160,7 @@
 //	apikey.go        API keys
 //	webhooks.go      endpoints of webhooks
 //	receiptkeys.go   the keys that sign receipts
+//	revocation.go    receipts that are void
 //	listening.go     which owners listen to activations
 //	progress.go      the position of an endpoint in the feed, and its counts
 //	delivery.go      messages that wait or were given up, and replays

@@ -97,7 +97,7 @@ func (v licenseKeyVar) read(f Field) error {
 }
 
 type integer interface {
-	~int | ~int64 | ~uint8 | ~uint16 | ~uint64
+	~int | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
 type numberVar[N integer] struct{ at *N }

@@ -59,6 +59,7 @@ const (
 	licenseReceipts       protowire.Number = 54
 	licenseReceiptsUntil  protowire.Number = 55
 	licenseRevision       protowire.Number = 56
+	licenseRevocations    protowire.Number = 57
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -146,6 +147,7 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendReceipts(b, licenseReceipts, l.Receipts)
 	b = appendUint(b, licenseReceiptsUntil, uint64(l.ReceiptsUntil))
 	b = appendUint(b, licenseRevision, l.Revision)
+	b = appendRevocations(b, licenseRevocations, l.Revocations)
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -229,6 +231,8 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			l.ReceiptsUntil = licensing.ReceiptDay(f.varint)
 		case licenseRevision:
 			l.Revision = f.varint
+		case licenseRevocations:
+			l.Revocations = f.revocations()
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:

@@ -19,3 +19,7 @@ func (e Epoch) RestoredSince(before Epoch) bool { return Restored(int64(before),
 // Timeline returns a number that the first write after a restore changes. Revisions of different timelines may be of
 // one store too, but hardly ever: a timeline has 500 million revisions.
 func Timeline(revision int64) int64 { return revision / restoredGap }
+
+// FirstEpoch returns the lowest position of lists in a store that has a revision. It is above each revision of a store
+// that was lost, once the backup is restored.
+func FirstEpoch(revision int64) int64 { return Timeline(revision) * restoredGap }

@@ -63,13 +63,18 @@ func (f Field) match() licensing.DeviceMatch {
 	return licensing.DeviceMatch{AtLeast: int(f.varint & 15), ChangesPerMonth: int(f.varint >> 4)}
 }
 
-// appendReceipts writes both members in one number. The zero ReceiptTerms take no byte.
+// appendReceipts writes all members in one number: a bit, and two times of 23 bits. The zero ReceiptTerms take no byte.
 func appendReceipts(b []byte, num protowire.Number, t licensing.ReceiptTerms) []byte {
-	return appendUint(b, num, uint64(t.ValiditySeconds)<<1|protowire.EncodeBool(t.Always))
+	return appendUint(b, num, uint64(t.RevocationAgeSeconds)<<(1+receiptBits)|uint64(t.ValiditySeconds)<<1|
+		protowire.EncodeBool(t.Always))
 }
 
+// receiptBits hold the seconds of licensing.MaxReceiptValidity.
+const receiptBits = 23
+
 func (f Field) receipts() licensing.ReceiptTerms {
-	return licensing.ReceiptTerms{ValiditySeconds: uint32(f.varint >> 1), Always: f.varint&1 != 0}
+	return licensing.ReceiptTerms{Always: f.varint&1 != 0, ValiditySeconds: uint32(f.varint>>1) & (1<<receiptBits - 1),
+		RevocationAgeSeconds: uint32(f.varint>>(1+receiptBits)) & (1<<receiptBits - 1)}
 }
 
 // termsMaxDevices is the number of the limit of devices in terms.

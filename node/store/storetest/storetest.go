@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"all writes or none", testAllOrNone},
 		{"products are made, replaced and removed", testProducts},
 		{"versions of terms stay", testTerms},
+		{"revocations are listed and removed", testRevocations},
 		{"endpoints of webhooks are made, changed and removed", testWebhooks},
 		{"metadata changes along with its license", testMetadata},
 		{"an alias is made once, along with its license", testAlias},

@@ -116,6 +116,8 @@ terms to them.`,
 			fs.BoolVar(&terms.Receipt, "receipt", false, "answer every activation, validation and trial with a receipt")
 			fs.StringVar(&terms.ReceiptValidity, "receipt-validity", "",
 				"`duration` for which a receipt is valid, PT1M to P90D (default: P7D)")
+			fs.StringVar(&terms.RevocationMaxAge, "revocation-max-age", "", "`duration` for which a receipt counts "+
+				"without a newer list of revocations, PT1M to P90D (default: until its end)")
 			Complete(cmd, "validity-from", "issue", "activation")
 			Complete(cmd, "device-mode", "bound", "leased")
 		},

@@ -16,7 +16,30 @@ func (s receiptGroup) receiptCommands() *cobra.Command {
 		`  licet receipts issue request.txt
   licet receipts root
   licet receipts rotate`,
-		s.receiptsIssue(), s.receiptsVerify(), s.receiptsRelease(), s.receiptsRoot(), s.receiptsRotate())
+		s.receiptsIssue(), s.receiptsVerify(), s.receiptsRelease(), s.receiptsRoot(), s.receiptsRotate(),
+		s.receiptsRevocations())
+}
+
+func (s receiptGroup) receiptsRevocations() *cobra.Command {
+	var after int64
+	return s.command(spec{
+		use: "revocations ACCOUNT_ID MODE", short: "Print the signed list of receipts that are void",
+		long: `Print the signed list of receipts of an account and mode that are void before their end, as programs
+get it. With --after, the list may have only what came after a list that you have.`,
+		example: `  licet receipts revocations acct_01jd4p0x2q7w8r9s live
+  licet receipts revocations acct_01jd4p0x2q7w8r9s test --after 4711`,
+		route: "GET /v1/accounts/{account_id}/{mode}/revocations", noOutput: true,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().Int64Var(&after, "after", 0, "the `epoch` of a list that you have")
+		},
+		run: func(c *session, args []string) error {
+			list, err := c.client.Revocations(c.ctx, args[0], args[1], after, "")
+			if err != nil {
+				return err
+			}
+			return c.write([]byte(list.Text + "\n"))
+		},
+	})
 }
 
 func (s receiptGroup) receiptsRoot() *cobra.Command {

@@ -31,11 +31,12 @@ replaces a limit that "licet licenses update" has set. --dry-run changes nothing
 		flags: func(cmd *cobra.Command) {
 			terms := []string{client.RolloutEntitlements, client.RolloutMaxDevices, client.RolloutSelfService,
 				client.RolloutRemovalsPerMonth, client.RolloutInactiveAfter, client.RolloutDeviceMatch,
-				client.RolloutGrace, client.RolloutReceipt, client.RolloutReceiptValidity}
+				client.RolloutGrace, client.RolloutReceipt, client.RolloutReceiptValidity,
+				client.RolloutRevocationMaxAge}
 			fs := cmd.Flags()
 			fs.StringSliceVar(&rollout.Terms, "terms", nil,
 				"`terms` to apply: entitlements, max_devices, self_service_deactivation, removals_per_month, "+
-					"inactive_after, device_match, grace, receipt, receipt_validity")
+					"inactive_after, device_match, grace, receipt, receipt_validity, revocation_max_age")
 			fs.BoolVar(&rollout.DryRun, "dry-run", false, "only count the licenses")
 			waitFlag(cmd)
 			onceFlag(fs)

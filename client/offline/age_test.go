@@ -1,0 +1,161 @@
+package offline
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet/client"
+	"licet/internal/servicetest"
+	"licet/receipt"
+)
+
+// laterClock is a clock of service and device that tests move.
+type laterClock struct{ ahead atomic.Int64 }
+
+func (c *laterClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// cdn keeps documents for as long as their max-age says, as a cache between devices and the service does. It lets
+// nothing else through.
+type cdn struct {
+	now  func() time.Time
+	away atomic.Bool
+
+	mu    sync.Mutex
+	kept  map[string]keptAnswer
+	asked int // of the service
+}
+
+type keptAnswer struct {
+	response http.Response
+	body     []byte
+	until    time.Time
+}
+
+func (c *cdn) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.away.Load() || r.Method != http.MethodGet {
+		return nil, errAway
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept, is := c.kept[r.URL.String()]
+	if !is || !c.now().Before(kept.until) {
+		whole := r.Clone(r.Context())
+		whole.Header.Del("If-None-Match")
+		response, err := http.DefaultTransport.RoundTrip(whole)
+		if err != nil {
+			return nil, err
+		}
+		defer response.Body.Close()
+		if kept.body, err = io.ReadAll(response.Body); err != nil {
+			return nil, err
+		}
+		_, age, _ := strings.Cut(response.Header.Get("Cache-Control"), "max-age=")
+		seconds, err := strconv.Atoi(age)
+		if err != nil {
+			return nil, err
+		}
+		kept.response, kept.until = *response, c.now().Add(time.Duration(seconds)*time.Second)
+		c.kept[r.URL.String()] = kept
+		c.asked++
+	}
+	answer := kept.response
+	answer.Body = io.NopCloser(bytes.NewReader(kept.body))
+	return &answer, nil
+}
+
+// TestAgeOfRevocations measures for how long a program accepts a receipt that is void: never for longer than
+// revocation_max_age, whatever voids the receipt, although the program reaches nothing but a cache of documents, and
+// that not always, or no longer. While the receipt is good, the cache is enough for the program to go on.
+func TestAgeOfRevocations(t *testing.T) {
+	const most = time.Minute // the least revocation_max_age
+	clock := &laterClock{}
+	service := servicetest.New(t, servicetest.Config{Clock: clock.now})
+	key := must[string](t)(func() (string, error) {
+		issued, err := service.Key(servicetest.NewAccount())
+		return issued.Text, err
+	}())
+	api := must[*client.Client](t)(client.New(service.URL, key))
+	t.Cleanup(api.CloseIdleConnections)
+	must[*client.Product](t)(api.PutProduct(t.Context(), product, client.ProductTerms{Name: "Editor",
+		MaxDevices: new(2), SelfServiceDeactivation: true, RevocationMaxAge: "PT1M"}))
+	keys := must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))
+	random := rand.New(rand.NewPCG(1, 2))
+	cache := &cdn{now: clock.now, kept: map[string]keptAnswer{}}
+
+	longest := time.Duration(0)
+	for name, revoke := range map[string]func(licenseKey string) error{
+		"suspended": func(key string) error { _, err := api.SuspendLicense(t.Context(), key, ""); return err },
+		"revoked":   func(key string) error { _, err := api.RevokeLicense(t.Context(), key, ""); return err },
+		"removed":   func(key string) error { _, err := api.RemoveDevice(t.Context(), key, "laptop"); return err },
+		"given back": func(key string) error {
+			_, err := api.Deactivate(t.Context(), client.Deactivation{LicenseKey: key, DeviceID: "laptop"})
+			return err
+		},
+		"fewer devices": func(key string) error {
+			_, err := api.UpdateLicense(t.Context(), key, client.LicenseUpdate{MaxDevices: new(1)})
+			return err
+		},
+		"reissued": func(key string) error {
+			_, err := api.ReissueLicense(t.Context(), key, client.Reissue{})
+			return err
+		},
+	} {
+		for round := range 4 {
+			grant := client.Grant{ProductID: product, Quantity: 1}
+			licenseKey := must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+			way := &switching{RoundTripper: http.DefaultTransport}
+			l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
+				Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
+				Options: []client.Option{client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: way})}}))
+			l.now = clock.now
+			must[*receipt.Receipt](t)(l.Activate(t.Context(), licenseKey, ""))
+			way.RoundTripper = cache
+
+			good := time.Duration(30+random.IntN(200)) * time.Second
+			for at := clock.now(); clock.now().Sub(at) < good; {
+				clock.ahead.Add(int64(time.Duration(500+random.IntN(4000)) * time.Millisecond))
+				want(t, "before it is "+name, check(t, l), true, "")
+			}
+			if err := revoke(licenseKey); err != nil {
+				t.Fatal(name, err)
+			}
+			void := clock.now()
+			for clock.now().Sub(void) < 3*most {
+				cache.away.Store(round == 0 || random.IntN(3) == 0)
+				if check(t, l).Allowed {
+					longest = max(longest, clock.now().Sub(void))
+				}
+				clock.ahead.Add(int64(time.Duration(500+random.IntN(4000)) * time.Millisecond))
+			}
+			cache.away.Store(false)
+		}
+	}
+	t.Logf("a void receipt was accepted for %v; the cache has asked the service %d times", longest, cache.asked)
+	if longest > most+time.Second { // documents have whole seconds
+		t.Errorf("a void receipt was accepted for %v, longer than %v", longest, most)
+	}
+	if longest < most*9/10 { // without a network
+		t.Errorf("a void receipt was accepted for %v at most: the test measures nothing", longest)
+	}
+}
+
+// switching is a way to the service that a test replaces.
+type switching struct{ http.RoundTripper }
+
+// memory is a store of a program.
+type memory struct{ text []byte }
+
+func (m *memory) Load() ([]byte, error) { return m.text, nil }
+
+func (m *memory) Save(text []byte) error {
+	m.text = bytes.Clone(text)
+	return nil
+}

@@ -1,0 +1,101 @@
+package kv
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"licet/kv/backup"
+	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// void stores entries of an owner's list, and returns their names.
+func (l *lab) void(owner licensing.Owner, from, to int, until licensing.ReceiptDay) (names []licensing.RevocationName) {
+	l.t.Helper()
+	for i := from; i < to; i++ {
+		r := licensing.Revocation{Name: licensing.RevocationOf(licensing.LicenseID{1}, fmt.Sprint(i)),
+			Revision: uint64(i) + 1, Until: until}
+		names = append(names, r.Name)
+		kvtest.Must(l.client.Put(l.ctx(), layout.RevocationKey(owner, r.Name), string(layout.EncodeRevocation(r))))(l.t)
+	}
+	return names
+}
+
+func (l *lab) revocations(owner licensing.Owner, after int64) store.Revocations {
+	l.t.Helper()
+	return kvtest.Must(l.store.ReadRevocations(l.ctx(), owner, after))(l.t)
+}
+
+// TestSweepOfRevocations removes many entries of several owners that are over, but neither those that are not, nor the
+// newest entry of each owner: the position of no list falls.
+func TestSweepOfRevocations(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	owners := []licensing.Owner{labOwner, {AccountID: labOwner.AccountID, Mode: licensing.Live}, labListener}
+	for _, owner := range owners {
+		kvtest.Must(l.client.Put(l.ctx(), layout.SlotKey(licensing.SlotOf(owner)), ""))(t)
+	}
+	l.void(owners[0], 0, 200, 100)
+	good := l.void(owners[0], 200, 203, 101)
+	l.void(owners[0], 203, 206, 100)
+	l.void(owners[1], 0, 1, 100)
+	l.void(owners[2], 0, 2, 101)
+	before := make([]store.Revocations, len(owners))
+	for i, owner := range owners {
+		before[i] = l.revocations(owner, 0)
+	}
+	for _, want := range []int{202 + 3 - 2 - 1, 0} {
+		if swept := kvtest.Must(l.store.SweepRevocations(l.ctx(), 100))(t); swept != want {
+			t.Errorf("a sweep has removed %d entries, want %d", swept, want)
+		}
+	}
+	for i, want := range []int{len(good) + 1, 1, 2} {
+		after := l.revocations(owners[i], 0)
+		if len(after.Entries) != want || after.Epoch != before[i].Epoch || before[i].Epoch == 0 {
+			t.Errorf("owner %d has %d entries at %d, before %d", i, len(after.Entries), after.Epoch, before[i].Epoch)
+		}
+	}
+}
+
+// TestRevocationsOfARestoredStore: the position of a list does not fall with a restore, and a node that goes on with
+// what it has read of the lost store gets the whole list.
+func TestRevocationsOfARestoredStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "backup.db")
+	var lost, backed store.Revocations
+	func() {
+		etcd := embeddedtest.Start(t, t.TempDir())
+		l := labOn(t, etcd.Endpoints())
+		l.void(labOwner, 0, 3, 50_000)
+		backed = l.revocations(labOwner, 0)
+		if _, err := backup.Make(l.ctx(), backup.Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(),
+			Log: l.store.log}, path, nil); err != nil {
+			t.Fatal(err)
+		}
+		l.void(labOwner, 3, 5, 50_000)
+		lost = l.revocations(labOwner, backed.Revision)
+	}()
+	if len(backed.Entries) != 3 || !backed.Whole || len(lost.Entries) != 2 || lost.Whole || lost.Epoch <= backed.Epoch {
+		t.Fatalf("%+v, then %+v", backed, lost)
+	}
+	after := filepath.Join(dir, "after")
+	if _, err := backup.Restore(t.Context(), path, after, nil); err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}
+	l.client = l.store.etcd.Native
+	restored := l.revocations(labOwner, lost.Revision)
+	if !restored.Whole || len(restored.Entries) != 3 || restored.Epoch <= lost.Epoch {
+		t.Errorf("restored: %+v after %+v", restored, lost)
+	}
+	l.void(labOwner, 5, 6, 50_000)
+	if next := l.revocations(labOwner, restored.Revision); next.Whole || len(next.Entries) != 1 ||
+		next.Epoch <= restored.Epoch {
+		t.Errorf("then: %+v", next)
+	}
+}

@@ -1,0 +1,94 @@
+package licensing
+
+import (
+	"crypto/sha256"
+	"time"
+)
+
+const (
+	// maxRevocationsTogether is how many devices of a license one transaction voids the receipts of. Beyond that, it
+	// voids all receipts of the license.
+	maxRevocationsTogether = 16
+	// MaxRevocationsADay is how many devices of a license may get entries of their own in a day. Beyond that, a removal
+	// voids all receipts of the license: so nobody fills the store by binding and removing devices.
+	MaxRevocationsADay = 1000
+)
+
+// Revocation is an entry in the list of revocations: it voids receipts of a license, or of one device of the license.
+type Revocation struct {
+	Name     RevocationName
+	Revision uint64     // the highest that is void
+	Until    ReceiptDay // the first day on which no receipt that it voids is valid any more
+}
+
+// RevocationName names a license in lists of revocations, or a device of a license; see package receipt.
+type RevocationName [16]byte
+
+// RevocationOf returns the name of a license in lists of revocations, or of one of its devices; an empty device stands
+// for all.
+func RevocationOf(id LicenseID, device string) RevocationName {
+	text := "licet revocation\x00" + id.String()
+	if device != "" {
+		text += "\x00" + device
+	}
+	sum := sha256.Sum256([]byte(text))
+	return RevocationName(sum[:])
+}
+
+// RevocationCount counts the entries of a license's devices on a day.
+type RevocationCount struct {
+	Day   ReceiptDay
+	Count uint16
+}
+
+// ReceiptDayOf returns the day of a time.
+func ReceiptDayOf(t time.Time) ReceiptDay { return ReceiptDay(t.Unix() / int64(day/time.Second)) }
+
+// receiptsOut reports whether receipts of the license may be valid now.
+func (l *License) receiptsOut(now time.Time) bool { return l.ReceiptsUntil.Begins().After(now) }
+
+// voidDevice voids the receipts of a device that loses its slot, up to a revision. A lease that has ended has ended the
+// receipts, too.
+func (r *Record) voidDevice(d *Device, revision uint64, now time.Time) {
+	l := r.License
+	if revision == 0 || !l.receiptsOut(now) || d.Lapsed(now) {
+		return
+	}
+	if today := ReceiptDayOf(now); l.Revocations.Day != today {
+		l.Revocations = RevocationCount{Day: today}
+	}
+	if l.Revocations.Count >= MaxRevocationsADay {
+		r.voidAll(revision)
+		return
+	}
+	l.Revocations.Count++ // the same whether commands are folded or not
+	// Not the end of the lease: the entry may replace one of an earlier and longer lease.
+	entry := Revocation{RevocationOf(l.Key.ID(), d.ID), revision, l.ReceiptsUntil}
+	for i := range r.Revocations {
+		if r.Revocations[i].Name == entry.Name {
+			r.Revocations[i] = entry
+			return
+		}
+	}
+	if len(r.Revocations) >= maxRevocationsTogether {
+		r.voidAll(revision)
+		return
+	}
+	r.Revocations = append(r.Revocations, entry)
+}
+
+// voidAll voids all receipts of the license up to a revision. It replaces what the record voids already.
+func (r *Record) voidAll(revision uint64) {
+	l := r.License
+	r.Revocations = append(r.Revocations[:0:0], Revocation{RevocationOf(l.Key.ID(), ""), revision, l.ReceiptsUntil})
+}
+
+// voidsAll reports whether a change of a license voids the receipts from before: it is suspended or revoked, has fewer
+// devices, an earlier end, or a new key.
+func (before *shown) voidsAll(after *shown) bool {
+	lower := func(from, to int) bool { return to != 0 && (from == 0 || to < from) }
+	begins := func(from, to time.Time) bool { return from.IsZero() && !to.IsZero() }
+	return begins(before.suspended, after.suspended) || begins(before.revoked, after.revoked) ||
+		lower(before.max, after.max) || before.keys != after.keys ||
+		!after.expires.IsZero() && (before.expires.IsZero() || after.expires.Before(before.expires))
+}

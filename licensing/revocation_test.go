@@ -1,0 +1,201 @@
+package licensing_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"licet/licensing"
+)
+
+// paper is a receipt in the hands of a device.
+type paper struct {
+	device   string
+	revision uint64
+	ends     time.Time
+	void     bool
+	ended    bool // before it was to be void: it does not matter any more
+}
+
+// papers are the receipts of a naive license, and the list of revocations as a store keeps it.
+type papers struct {
+	all  []*paper
+	list map[licensing.RevocationName]licensing.Revocation
+}
+
+// look is what of a naive license decides about receipts.
+type look struct {
+	devices   map[string]licensing.Device
+	suspended bool
+	revoked   bool
+	max       int
+	expires   time.Time
+}
+
+func (n *naive) look() look {
+	return look{maps.Clone(n.devices), n.suspended, n.revoked, n.max, n.expires}
+}
+
+// voids reports whether a change voids the receipt of a device.
+func (was look) voids(is look, device string) bool {
+	_, had := was.devices[device]
+	_, has := is.devices[device]
+	return had && !has || !was.suspended && is.suspended || !was.revoked && is.revoked ||
+		is.max != 0 && (was.max == 0 || is.max < was.max) ||
+		!is.expires.IsZero() && (was.expires.IsZero() || is.expires.Before(was.expires))
+}
+
+// change notes which receipts a change of the license voids, and stores the entries of the change.
+func (p *papers) change(was, is look, entries []licensing.Revocation, now time.Time) {
+	for _, r := range p.all {
+		if was.voids(is, r.device) && !r.void {
+			r.ended = r.ended || !now.Before(r.ends)
+			r.void = !r.ended
+		}
+	}
+	p.store(entries)
+}
+
+func (p *papers) store(entries []licensing.Revocation) {
+	if p.list == nil {
+		p.list = make(map[licensing.RevocationName]licensing.Revocation)
+	}
+	for _, e := range entries {
+		p.list[e.Name] = e
+	}
+}
+
+// issue notes the receipt of a result.
+func (p *papers) issue(device string, result licensing.Result) {
+	if end := result.Receipt.ExpiresAt; !end.IsZero() {
+		p.all = append(p.all, &paper{device: device, revision: result.License.Revision, ends: end})
+	}
+}
+
+// problem returns the first receipt that the list should void and does not; precise: or the other way round.
+func (p *papers) problem(precise bool) string {
+	for _, r := range p.all {
+		listed, long := false, false
+		for _, device := range []string{"", r.device} {
+			e, is := p.list[licensing.RevocationOf(shopKey.ID(), device)]
+			if is && r.revision <= e.Revision {
+				listed, long = true, long || !e.Until.Begins().Before(r.ends)
+			}
+		}
+		if !r.ended && (r.void && !(listed && long) || precise && !r.void && listed) {
+			return fmt.Sprintf("%+v is listed: %v, for long enough: %v", *r, listed, long)
+		}
+	}
+	return ""
+}
+
+// TestRevocationsTogether: one change voids the receipts of few devices one by one, each once, and else those of the
+// whole license; and a device's on a day only so often.
+func TestRevocationsTogether(t *testing.T) {
+	ids := make([]string, 40)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("pc-%d", i)
+	}
+	start := func() (r licensing.Record, p papers) {
+		r = licensed(func(l *licensing.License) { l.MaxDevices = 100 })
+		for _, id := range ids {
+			r.Devices[id] = &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
+			p.issue(id, must(t, &r, licensing.Activate{Target: ours, Device: id,
+				Receipt: licensing.AskReceipt(true, false, 0)}, noon))
+		}
+		return r, p
+	}
+	remove := func(r *licensing.Record, p *papers, ids ...string) {
+		for _, id := range ids {
+			must(t, r, licensing.RemoveDevice{Target: ours, Device: id}, noon)
+			for _, held := range p.all {
+				held.void = held.void || held.device == id
+			}
+		}
+	}
+	r, p := start()
+	remove(&r, &p, ids[:3]...)
+	again := licensing.Activate{Target: ours, Device: ids[0], Receipt: licensing.AskReceipt(true, false, 0)}
+	p.issue(ids[0], must(t, &r, again, noon))
+	remove(&r, &p, ids[0])
+	p.issue(ids[0], must(t, &r, again, noon))
+	p.store(r.Revocations)
+	if problem := p.problem(true); problem != "" || len(r.Revocations) != 3 {
+		t.Errorf("%d entries for three devices; %s", len(r.Revocations), problem)
+	}
+
+	r, p = start()
+	remove(&r, &p, ids[:25]...)
+	p.store(r.Revocations)
+	if problem := p.problem(false); problem != "" || len(r.Revocations) > 16 {
+		t.Errorf("%d entries for many devices; %s", len(r.Revocations), problem)
+	}
+
+	r, p = start()
+	for range licensing.MaxRevocationsADay {
+		r.Revocations = nil
+		for _, c := range []licensing.Command{licensing.RemoveDevice{Target: ours, Device: ids[0]}, again} {
+			if _, err := licensing.Apply(&r, c, noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(r.Revocations) != 1 || r.Revocations[0].Name != licensing.RevocationOf(shopKey.ID(), ids[0]) {
+		t.Errorf("the last entry of a day is %+v", r.Revocations)
+	}
+	for at, device := range map[time.Time]string{noon: "", noon.Add(24 * time.Hour): ids[1]} {
+		day := r.Clone()
+		day.Revocations = nil
+		must(t, &day, licensing.RemoveDevice{Target: ours, Device: ids[1]}, at)
+		if len(day.Revocations) != 1 || day.Revocations[0].Name != licensing.RevocationOf(shopKey.ID(), device) {
+			t.Errorf("at %v, the entry is %+v", at, day.Revocations)
+		}
+	}
+}
+
+// TestLeasesAndRevocations: a lease that is given back voids its receipts for as long as an earlier, longer lease may
+// have receipts; a lease that has ended voids nothing.
+func TestLeasesAndRevocations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := licensed(func(l *licensing.License) {
+			l.Lease = licensing.LeaseTerms{Length: time.Hour, Longest: 20 * day}
+			l.Receipts.ValiditySeconds = 90 * 24 * 3600
+		})
+		r.Leases.All, r.ActsByTime = true, true
+		r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
+		var p papers
+		now := noon
+		for range rapid.IntRange(1, 12).Draw(t, "times") {
+			length := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 2 * day, 20 * day}).Draw(t, "lease")
+			result, err := run(t, &r, licensing.Activate{Target: ours, Device: "pc", Lease: length,
+				Receipt: licensing.AskReceipt(true, true, 0)}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.issue("pc", result)
+			clock := rapid.SampledFrom([]time.Duration{0, 30 * time.Second, 2 * time.Minute, day})
+			now = now.Add(clock.Draw(t, "clock"))
+			removed, err := run(t, &r, licensing.RemoveDevice{Target: ours, Device: "pc"}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, held := range p.all {
+				if !held.void && !held.ended {
+					held.ended = !now.Before(held.ends)
+					held.void = !held.ended
+				}
+			}
+			if !removed.Removed && len(r.Revocations) != 0 {
+				t.Fatalf("a lease that has ended is in the list: %+v", r.Revocations)
+			}
+			p.store(r.Revocations)
+			r.Revocations = nil
+			if problem := p.problem(true); problem != "" {
+				t.Fatal(problem)
+			}
+		}
+	})
+}

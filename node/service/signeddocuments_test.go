@@ -1,0 +1,49 @@
+package service_test
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"testing"
+
+	"licet/node/service"
+)
+
+// TestSignedDocuments: each document is signed once, a failure is forgotten, and the number of documents is bounded.
+func TestSignedDocuments(t *testing.T) {
+	var documents service.SignedDocuments
+	signed := 0
+	get := func(number int64) service.SignedDocument {
+		t.Helper()
+		d, err := documents.Of(number, func() ([]byte, error) {
+			signed++
+			return strconv.AppendInt(nil, number, 10), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	failure := errors.New("no entropy")
+	if _, err := documents.Of(7, func() ([]byte, error) { return nil, failure }); !errors.Is(err, failure) {
+		t.Errorf("a failure is %v", err)
+	}
+	first, again, other := get(7), get(7), get(8)
+	if signed != 2 || !bytes.Equal(first.Body, again.Body) || first.ETag != again.ETag || first.ETag == other.ETag {
+		t.Errorf("%d signatures for %+v, %+v and %+v", signed, first, again, other)
+	}
+	get(0)
+	for i := range 1000 {
+		get(int64(100 + i))
+	}
+	before := signed
+	if get(0); signed != before {
+		t.Error("number 0 was forgotten")
+	}
+	for i := range 1000 {
+		get(int64(100 + i))
+	}
+	if kept := 1000 - (signed - before); kept > 64 {
+		t.Errorf("%d of 1,000 documents were kept", kept)
+	}
+}

@@ -1,0 +1,61 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// testRevocations stores entries along with changes of licenses, reads them whole and by increments, and removes those
+// whose time is over.
+func testRevocations(t *testing.T, f fixture) {
+	l := f.createLicense(3)
+	void := func(device string, revision uint64, until licensing.ReceiptDay) licensing.RevocationName {
+		ref := licensing.LicenseRef(l.Key)
+		before := f.load(ref)
+		before.Record.Changed = true
+		name := licensing.RevocationOf(l.Key.ID(), device)
+		before.Record.Revocations = []licensing.Revocation{{Name: name, Revision: revision, Until: until}}
+		f.mustLand(store.Write{Ref: ref, Token: before.Token, Record: before.Record})
+		return name
+	}
+	read := func(owner licensing.Owner, after int64) store.Revocations {
+		list, err := f.store.ReadRevocations(f.context(), owner, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	if first := read(l.Owner, 0); len(first.Entries) != 0 || first.Revision == 0 {
+		t.Errorf("a list without entries is %+v", first)
+	}
+	void("a", 7, 40_000)
+	b := void("b", 8, 50_000)
+	list := read(l.Owner, 0)
+	if len(list.Entries) != 2 || len(read(f.owner(), 0).Entries) != 0 {
+		t.Errorf("the list of two is %+v", list)
+	}
+	void("b", 9, 50_001)
+	later := read(l.Owner, list.Revision)
+	if len(later.Entries) != 1 || later.Entries[0].Name != b || later.Entries[0].Revision != 9 ||
+		later.Revision <= list.Revision {
+		t.Errorf("after %d came %+v", list.Revision, later)
+	}
+	if whole := read(l.Owner, 0); len(whole.Entries) != 2 {
+		t.Errorf("the list with a newer entry is %+v", whole)
+	}
+	for tries := 1; ; tries++ {
+		_, err := f.store.SweepRevocations(f.context(), 40_000)
+		if err == nil {
+			break
+		}
+		if tries == 20 || !errors.Is(err, licensing.ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
+	if rest := read(l.Owner, 0); len(rest.Entries) != 1 || rest.Entries[0].Name != b {
+		t.Errorf("after the sweep there is %+v", rest)
+	}
+}
