@@ -6,7 +6,8 @@ stop() {
   rm -rf "$work"
 }
 trap stop EXIT
-export LICET_VECTORS=$PWD/../../testdata/receipts/vectors.json
+sources=$(cd ../.. && pwd)
+export LICET_VECTORS=$sources/testdata/receipts/vectors.json
 mkdir "$work/repository" "$work/bin"
 (cd ../.. && git ls-files -z --cached --others --exclude-standard LICENSE "clients/$(basename "$OLDPWD")" |
   xargs -0 cp --parents -t "$work/repository")
@@ -47,6 +48,11 @@ stand_in() {
     export "${line?}"
     [[ $line != LICET_ROOT=* ]] || break # its last line
   done
+}
+
+# conform drives the client through every code that it can meet, by the command of its driver.
+conform() {
+  (cd "$sources" && LICET_DRIVER=$* go test -count=1 -run '^TestConformance$' ./client/offline)
 }
 
 # guide runs the commands of README.md from the root of the repository, which becomes the working folder. Its code in the
