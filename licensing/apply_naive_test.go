@@ -294,7 +294,8 @@ func (n *naive) activate(c licensing.Activate, now time.Time) (licensing.Reason,
 			d.LastSeenAt = now
 		}
 		n.devices[c.Device] = d
-		n.moved++
+		n.moved = n.movedIn(now) + 1
+		n.movedMonth = max(n.movedMonth, monthOf(now))
 		return "", d
 	}
 	switch {
@@ -344,12 +345,17 @@ func (n *naive) before(c licensing.Activate) (id string) {
 }
 
 // mayMove reports whether one more device may change this month.
-func (n *naive) mayMove(now time.Time) bool {
-	if this := now.UTC().Format("2006-01"); this > n.movedMonth && n.perMonthMoved > 0 {
-		n.movedMonth, n.moved = this, 0
+func (n *naive) mayMove(now time.Time) bool { return n.movedIn(now) < n.perMonthMoved }
+
+// movedIn returns how many devices have changed in the month of a time, or in a later one.
+func (n *naive) movedIn(now time.Time) int {
+	if monthOf(now) > n.movedMonth {
+		return 0
 	}
-	return n.moved < n.perMonthMoved
+	return n.moved
 }
+
+func monthOf(t time.Time) string { return t.UTC().Format("2006-01") }
 
 // makesRoom removes the device that was not seen for longest, if that is long enough, and enough for another device.
 func (n *naive) makesRoom() bool {
