@@ -154,6 +154,7 @@ func (l serverLog) Printf(format string, _ ...any) {
 // rate includes the first error.
 func (s *Server) count(routes []route) {
 	s.times = metrics.NewRequestTimes(s.cfg.Metrics)
+	var refusals []licensing.Reason // of activations
 	for i := range routes {
 		r := &routes[i]
 		status := fasthttp.StatusOK
@@ -169,9 +170,10 @@ func (s *Server) count(routes []route) {
 			s.times.Expect(r.method, r.pattern, k.status, k.code())
 		}
 		if r.is(activates) {
-			s.activations = newActivations(s.cfg.Metrics, s.errors.refusals(r.reasons()))
+			refusals = append(refusals, r.reasons()...)
 		}
 	}
+	s.activations = newActivations(s.cfg.Metrics, s.errors.refusals(refusals))
 }
 
 // activations counts the responses to activations. Only the node that responds to the client counts, whatever other
@@ -182,7 +184,7 @@ type activations struct {
 	other        prometheus.Counter         // unexpected errors
 }
 
-// newActivations returns the counters, at 0, with one for each refusal of the route.
+// newActivations returns the counters, at 0, with one for each refusal.
 func newActivations(m *metrics.Metrics, refusals []Refusal) activations {
 	a := activations{
 		bound:  m.Activations.WithLabelValues("bound"),
