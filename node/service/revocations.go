@@ -200,12 +200,12 @@ func (s *Sweeps) SweepRevocations(ctx context.Context) error {
 		return err
 	}
 	today := licensing.ReceiptDayOf(now)
-	if s.revocationsSwept == today {
+	if s.revocationsSwept.Load() == uint32(today) {
 		return nil
 	}
 	if _, err := s.cfg.Sweeps.SweepRevocations(ctx, today); err != nil {
 		return err
 	}
-	s.revocationsSwept = today
+	s.revocationsSwept.Store(uint32(today))
 	return nil
 }

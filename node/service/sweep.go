@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"licet/licensing"
@@ -34,8 +35,8 @@ type Sweeps struct {
 	rollouts *Rollouts
 	// dueFrom holds, by duePlace, the position (a string) where the next pass continues; see eachDue.
 	dueFrom sync.Map
-	// revocationsSwept is the day of the last sweep of revocations; only the chores use it.
-	revocationsSwept licensing.ReceiptDay
+	// revocationsSwept is the day of the last sweep of revocations, a licensing.ReceiptDay.
+	revocationsSwept atomic.Uint32
 }
 
 // timeToActBy returns the time by which the sweeps remove and record what has ended. It fails with
