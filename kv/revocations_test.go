@@ -30,7 +30,7 @@ func (l *lab) revocations(owner licensing.Owner, after int64) store.Revocations 
 	return kvtest.Must(l.store.ReadRevocations(l.ctx(), owner, after))(l.t)
 }
 
-// TestSweepOfRevocations removes many entries of several owners that are over, but neither those that are not, nor the
+// TestSweepOfRevocations removes many entries of several owners that are over, but neither other entries nor the
 // newest entry of each owner: the position of no list falls.
 func TestSweepOfRevocations(t *testing.T) {
 	t.Parallel()

@@ -252,7 +252,7 @@ func (e Entitled) Over(product Entitled) Entitled {
 	return sorted(slices.Concat(e, product))
 }
 
-// At returns what a license has now: a JSON object of codes and values, without those that have ended or that the
+// At returns what a license has now: a JSON object of codes and values, without ended entitlements and without what the
 // license's own entitlements take away; "" if there are none. since is [License.TermsSince].
 func (e Entitled) At(since, now time.Time) string {
 	members := make([]objectMember, 0, len(e))

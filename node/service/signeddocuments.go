@@ -10,7 +10,7 @@ import (
 const maxSignedDocuments = 64
 
 // SignedDocuments are documents that are signed once and answered often, each by a number. One is signed at a time: so
-// whoever asks for many different documents keeps one processor busy at most. The zero SignedDocuments are empty.
+// a client that asks for many different documents keeps one processor busy at most. The zero SignedDocuments are empty.
 type SignedDocuments struct {
 	mu   sync.Mutex
 	made map[int64]SignedDocument
