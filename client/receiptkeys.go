@@ -45,7 +45,7 @@ func (c *Client) receiptKeys(ctx context.Context, route string, options []CallOp
 
 // DeviceRequest is the request of a device without network.
 type DeviceRequest struct {
-	Request        string `json:"request"`                   // the armored text that the device has made; see package receipt
+	Request        string `json:"request"`                   // the armored text of the device; see package receipt
 	ReceiptSeconds int    `json:"receipt_seconds,omitempty"` // the validity of the receipt; 0: the product's
 }
 

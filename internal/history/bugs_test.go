@@ -82,15 +82,15 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return forgetting{s, 3, forgetReference} }},
 		{name: "the listings of customers are left alone, now and then", txn: unlisted},
 		{name: "an alias is left out, now and then",
-			store: func(_ *run, s store.Store) store.Store { return aliasless{s} }},
-		{name: "an alias is written without a compare", txn: uncomparedAliases,
-			store: func(_ *run, s store.Store) store.Store { return blind{s} }},
+			store: func(_ *run, s store.Store) store.Store { return rewriting{s, aliasless} }},
+		{name: "an alias is written without a compare", txn: uncompared("n/"),
+			store: func(_ *run, s store.Store) store.Store { return blind{s, licensing.KindAlias} }},
 		{name: "replaced keys are taken", unjudged: true},
 		{name: "a trial is not remembered", store: func(_ *run, s store.Store) store.Store { return untried{s} }},
-		{name: "a trial is written without a compare", txn: uncomparedTrials,
+		{name: "a trial is written without a compare", txn: uncompared("tr/"),
 			store: func(_ *run, s store.Store) store.Store { return trialBlind{s} }},
-		{name: "a payment is written without a compare", txn: uncomparedPayments,
-			store: func(_ *run, s store.Store) store.Store { return payBlind{s} }},
+		{name: "a payment is written without a compare", txn: uncompared("pa/"),
+			store: func(_ *run, s store.Store) store.Store { return blind{s, licensing.KindPayment} }},
 		{name: "a payment leaves no record, now and then",
 			store: func(_ *run, s store.Store) store.Store { return recordless{s} }},
 		{name: "an upgrade leaves the trial alone",
@@ -137,9 +137,9 @@ func bugs() []bug {
 		{name: "a redaction leaves its license alone",
 			store: func(_ *run, s store.Store) store.Store { return halfRedaction{s} }},
 		{name: "a receipt is not revoked, now and then",
-			store: func(_ *run, s store.Store) store.Store { return unlistedReceipts{s} }},
+			store: func(_ *run, s store.Store) store.Store { return rewriting{s, unlistedReceipts} }},
 		{name: "a revocation voids the next receipts too",
-			store: func(_ *run, s store.Store) store.Store { return greedyReceipts{s} }},
+			store: func(_ *run, s store.Store) store.Store { return rewriting{s, greedyReceipts} }},
 		{name: "reads are stale", store: func(_ *run, s store.Store) store.Store {
 			return &stale{Store: s, views: map[licensing.LicenseKey]*store.LicenseView{}}
 		}},
@@ -219,37 +219,50 @@ func (s keyless) Commit(ctx context.Context, change store.Change) (store.Outcome
 	return s.Store.Commit(ctx, change)
 }
 
-// aliasless leaves out some of the aliases of new licenses.
-type aliasless struct{ store.Store }
+// rewriting is a store that stores other writes than the node asks for.
+type rewriting struct {
+	store.Store
+	edit func([]store.Write)
+}
 
-func (s aliasless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if rand.IntN(4) == 0 {
-		change.Writes = slices.Clone(change.Writes)
-		for i := range change.Writes {
-			change.Writes[i].Record.NewAliases = nil
-		}
-	}
+func (s rewriting) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	change.Writes = slices.Clone(change.Writes)
+	s.edit(change.Writes)
 	return s.Store.Commit(ctx, change)
 }
 
-// blind finds no alias.
-type blind struct{ store.Store }
+// aliasless leaves out some of the aliases of new licenses.
+func aliasless(writes []store.Write) {
+	if rand.IntN(4) == 0 {
+		for i := range writes {
+			writes[i].Record.NewAliases = nil
+		}
+	}
+}
+
+// blind finds no record of a kind.
+type blind struct {
+	store.Store
+	kind licensing.Kind
+}
 
 func (s blind) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	snapshots, err := s.Store.Load(ctx, wants...)
 	for i := range snapshots {
-		if wants[i].Ref.Kind == licensing.KindAlias {
+		if wants[i].Ref.Kind == s.kind {
 			snapshots[i] = store.Snapshot{}
 		}
 	}
 	return snapshots, err
 }
 
-// uncomparedAliases leaves aliases out of what is compared.
-func uncomparedAliases(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
-	txn = proto.CloneOf(txn)
-	txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf("n/", c.Key) })
-	return handler(ctx, txn)
+// uncompared leaves the keys of a family out of what is compared.
+func uncompared(family string) func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error) {
+	return func(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+		txn = proto.CloneOf(txn)
+		dropCompareOf(family, txn)
+		return handler(ctx, txn)
+	}
 }
 
 // rash stores the claim of a change in a transaction before that of the change.

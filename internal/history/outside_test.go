@@ -6,9 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
-
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
@@ -98,25 +95,6 @@ func (i *inspection) payments(t *timeline) {
 			i.add("payments", "a payment has a record that pays no order: %+v", writes)
 		}
 	}
-}
-
-// payBlind sees no payments, and so records each again.
-type payBlind struct{ store.Store }
-
-func (b payBlind) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	snapshots, err := b.Store.Load(ctx, wants...)
-	for i := range snapshots {
-		if wants[i].Ref.Kind == licensing.KindPayment {
-			snapshots[i] = store.Snapshot{}
-		}
-	}
-	return snapshots, err
-}
-
-// uncomparedPayments drops the compares of payments.
-func uncomparedPayments(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
-	dropCompareOf("pa/", txn)
-	return handler(ctx, txn)
 }
 
 // recordless stores outside payments without their records, now and then.

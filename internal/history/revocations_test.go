@@ -1,7 +1,6 @@
 package history
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -98,29 +97,21 @@ func (i *inspection) revocations(t *timeline, key licensing.LicenseKey, states [
 }
 
 // unlistedReceipts leaves out some of the entries.
-type unlistedReceipts struct{ store.Store }
-
-func (s unlistedReceipts) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+func unlistedReceipts(writes []store.Write) {
 	if rand.IntN(4) == 0 {
-		change.Writes = slices.Clone(change.Writes)
-		for i := range change.Writes {
-			change.Writes[i].Record.Revocations = nil
+		for i := range writes {
+			writes[i].Record.Revocations = nil
 		}
 	}
-	return s.Store.Commit(ctx, change)
 }
 
 // greedyReceipts voids the next receipts, too.
-type greedyReceipts struct{ store.Store }
-
-func (s greedyReceipts) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	change.Writes = slices.Clone(change.Writes)
-	for i := range change.Writes {
-		r := &change.Writes[i].Record
+func greedyReceipts(writes []store.Write) {
+	for i := range writes {
+		r := &writes[i].Record
 		r.Revocations = slices.Clone(r.Revocations)
 		for n := range r.Revocations {
 			r.Revocations[n].Revision = r.License.Revision
 		}
 	}
-	return s.Store.Commit(ctx, change)
 }

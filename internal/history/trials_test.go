@@ -379,12 +379,6 @@ func (b trialBlind) Load(ctx context.Context, wants ...store.Want) ([]store.Snap
 	return make([]store.Snapshot, 1), nil
 }
 
-// uncomparedTrials drops the compares of trials.
-func uncomparedTrials(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
-	dropCompareOf("tr/", txn)
-	return handler(ctx, txn)
-}
-
 // dropCompareOf drops the compares of a family of keys.
 func dropCompareOf(family string, txn *pb.TxnRequest) {
 	txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf(family, c.Key) })

@@ -9,13 +9,10 @@ import (
 
 // checkPaymentRecord checks a payment: its order must name it.
 func (v *recordChecks) checkPaymentRecord(e entry) {
-	ref, ok := layout.ReadPaymentKey(e.rest)
+	ref, bad, ok := v.named(e, "payment", layout.PaymentsFamily, layout.ReadPaymentKey)
 	if !ok {
-		v.report("payment", layout.PaymentsFamily+Opaque(e.rest), "key", "the key is not in the form of a payment's")
 		return
 	}
-	name := layout.PaymentsFamily + layout.OwnerPath(ref.Owner) + Opaque(ref.ID)
-	bad := func(rule, format string, args ...any) { v.report("payment", name, rule, format, args...) }
 	stored, err := layout.DecodePayment(e.value)
 	if err != nil {
 		bad("value", "the value can't be read: %v", err)

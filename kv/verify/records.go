@@ -19,6 +19,19 @@ type recordChecks struct {
 	settings map[licensing.Owner]licensing.Settings
 }
 
+// named parses the key of a record that an owner and a hash name, and returns how to report what is wrong with the
+// record. It reports a key in another form, and then ok is false.
+func (v *recordChecks) named(
+	e entry, what, family string, read func(rest string) (licensing.Ref, bool),
+) (ref licensing.Ref, bad func(rule, format string, args ...any), ok bool) {
+	if ref, ok = read(e.rest); !ok {
+		v.report(what, family+Opaque(e.rest), "key", "the key is not in the form of a %s's", what)
+		return ref, nil, false
+	}
+	name := family + layout.OwnerPath(ref.Owner) + Opaque(ref.ID)
+	return ref, func(rule, format string, args ...any) { v.report(what, name, rule, format, args...) }, true
+}
+
 // checkOrder checks one order: its own value, and whether its license and the pointer to its owner agree with it.
 func (v *recordChecks) checkOrder(e entry) {
 	owner, number, ok := layout.CutOwner(e.rest)

@@ -9,13 +9,10 @@ import (
 
 // checkTrial checks a trial: its license must name it.
 func (v *recordChecks) checkTrial(e entry) {
-	ref, ok := layout.ReadTrialKey(e.rest)
+	ref, bad, ok := v.named(e, "trial", layout.TrialsFamily, layout.ReadTrialKey)
 	if !ok {
-		v.report("trial", layout.TrialsFamily+Opaque(e.rest), "key", "the key is not in the form of a trial's")
 		return
 	}
-	name := layout.TrialsFamily + layout.OwnerPath(ref.Owner) + Opaque(ref.ID)
-	bad := func(rule, format string, args ...any) { v.report("trial", name, rule, format, args...) }
 	stored, err := layout.DecodeTrial(e.value)
 	if err != nil {
 		bad("value", "the value can't be read: %v", err)

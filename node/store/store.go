@@ -124,7 +124,7 @@ type Revocations struct {
 	// Epoch is the position of the list: at least the At of each of its entries. It rises with each new entry, and
 	// never falls.
 	Epoch   int64
-	Whole   bool // Entries are all; else those that were written after the earlier reading
+	Whole   bool // Entries has the whole list; else only what was written after the earlier reading
 	Entries []Revocation
 }
 

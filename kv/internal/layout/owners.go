@@ -46,6 +46,16 @@ func CutOwner(key string) (owner licensing.Owner, rest string, ok bool) {
 	return owner, rest[2:], true
 }
 
+// cutNamed parses an owner and a name of a length behind the family of a key, and returns the record of a kind that
+// they name.
+func cutNamed(kind licensing.Kind, rest string, length int) (ref licensing.Ref, ok bool) {
+	owner, name, ok := CutOwner(rest)
+	if !ok || len(name) != length {
+		return licensing.Ref{}, false
+	}
+	return licensing.Ref{Kind: kind, Owner: owner, ID: name}, true
+}
+
 // OwnerIn parses the owner in a key of a family that has one key for each owner.
 func OwnerIn(key []byte, family string) (owner licensing.Owner, ok bool) {
 	rest, ok := CutFamily(string(key), family)

@@ -47,9 +47,5 @@ func DecodePayment(value []byte) (*Payment, error) {
 
 // ReadPaymentKey decodes the key of a payment behind its family.
 func ReadPaymentKey(rest string) (ref licensing.Ref, ok bool) {
-	owner, name, ok := CutOwner(rest)
-	if !ok || len(name) != licensing.PaymentNameSize {
-		return licensing.Ref{}, false
-	}
-	return licensing.Ref{Kind: licensing.KindPayment, Owner: owner, ID: name}, true
+	return cutNamed(licensing.KindPayment, rest, licensing.PaymentNameSize)
 }

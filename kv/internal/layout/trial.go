@@ -42,9 +42,5 @@ func DecodeTrial(value []byte) (*Trial, error) {
 
 // ReadTrialKey decodes the key of a trial behind its family.
 func ReadTrialKey(rest string) (ref licensing.Ref, ok bool) {
-	owner, name, ok := CutOwner(rest)
-	if !ok || len(name) != len(licensing.TrialName{}) {
-		return licensing.Ref{}, false
-	}
-	return licensing.TrialRef(owner, licensing.TrialName([]byte(name))), true
+	return cutNamed(licensing.KindTrial, rest, len(licensing.TrialName{}))
 }

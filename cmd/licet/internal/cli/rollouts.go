@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,9 +35,7 @@ replaces a limit that "licet licenses update" has set. --dry-run changes nothing
 				client.RolloutGrace, client.RolloutReceipt, client.RolloutReceiptValidity,
 				client.RolloutRevocationMaxAge}
 			fs := cmd.Flags()
-			fs.StringSliceVar(&rollout.Terms, "terms", nil,
-				"`terms` to apply: entitlements, max_devices, self_service_deactivation, removals_per_month, "+
-					"inactive_after, device_match, grace, receipt, receipt_validity, revocation_max_age")
+			fs.StringSliceVar(&rollout.Terms, "terms", nil, "`terms` to apply: "+strings.Join(terms, ", "))
 			fs.BoolVar(&rollout.DryRun, "dry-run", false, "only count the licenses")
 			waitFlag(cmd)
 			onceFlag(fs)
