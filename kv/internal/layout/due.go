@@ -9,11 +9,11 @@ import (
 	"licet/licensing"
 )
 
-// Due is what is due for a record, as the index has it: the moment in milliseconds, and in the last three bits the
+// Due is what is due for a record, as the index has it: the moment in milliseconds, and in the last four bits the
 // kind. 0: nothing is due.
 type Due uint64
 
-const dueKindBits = 3
+const dueKindBits = 4
 
 // DueOf encodes what is due for a record, and when.
 func DueOf(d licensing.Due) Due {
