@@ -22,15 +22,15 @@ type counter struct {
 	says    error
 }
 
-func (c *counter) Refund(context.Context, licensing.Order) error {
+func (c *counter) Refund(context.Context, licensing.Order, licensing.Payment) (payment.State, error) {
 	c.refunds++
-	return c.says
+	return payment.State{Outcome: payment.OutcomeDone}, c.says
 }
 
 // withProvider replaces the payment provider of the service.
 func (s *fixture) withProvider(p payment.Provider) {
 	s.t.Helper()
-	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: p})
+	s.config.Desk = payment.NewDesk(s.node, payment.ForMode(licensing.Test, p))
 	s.addr = serve(s.t, handlers.New(s.config))
 }
 

@@ -272,7 +272,7 @@ func TestSandboxPayment(t *testing.T) {
 	pay(s, unpaid, "").must(t, 40100)
 
 	// A provider of live mode that pays at once must not help.
-	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Live: payment.Sandbox{}})
+	s.config.Desk = payment.NewDesk(s.node, payment.ForMode(licensing.Live, payment.Sandbox{}))
 	s.addr = serve(t, handlers.New(s.config))
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
 	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,

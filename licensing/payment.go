@@ -12,6 +12,7 @@ type PaymentProvider string
 // The payment providers.
 const (
 	ProviderSandbox PaymentProvider = "sandbox" // of test mode; no money moves
+	ProviderStripe  PaymentProvider = "stripe"
 	// ProviderOutside: the buyer pays the shop itself, such as by bank transfer, and the shop records the payment.
 	ProviderOutside PaymentProvider = "outside"
 )

@@ -10,7 +10,7 @@ type Commerce struct {
 	// Orders counts the orders that this node has moved into a state: created, paid, canceled,
 	// expired or refunded.
 	Orders *prometheus.CounterVec
-	// PaymentRequests counts requests to payment providers, by operation (begin or refund) and
+	// PaymentRequests counts requests to payment providers, by operation (begin, look, end or refund) and
 	// outcome: ok, redirect (the customer pays at the provider), refused (for good) or failed (the
 	// outcome is unknown).
 	PaymentRequests *prometheus.CounterVec
@@ -34,7 +34,8 @@ func newCommerce(factory promauto.Factory) Commerce {
 			"licet_payment_requests_total",
 			"Requests to payment providers, by what was asked for and how that ended.",
 			[]string{"operation", "outcome"}, [][]string{
-				{"begin", "ok"}, {"begin", "redirect"}, {"begin", "failed"},
+				{"begin", "ok"}, {"begin", "redirect"}, {"begin", "refused"}, {"begin", "failed"},
+				{"look", "ok"}, {"look", "failed"}, {"end", "ok"}, {"end", "failed"},
 				{"refund", "ok"}, {"refund", "refused"}, {"refund", "failed"},
 			}...),
 		PaymentDuration: factory.NewHistogramVec(histogram(

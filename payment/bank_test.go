@@ -13,6 +13,7 @@ import (
 // bank is a provider like real ones. It outlives every node. It takes and refunds the money of an order once,
 // however often a node asks, and reports a payment until a node acknowledges it.
 type bank struct {
+	payment.Sandbox
 	mu             sync.Mutex
 	taken          map[string]string // the reference of each paid order
 	returned       map[string]int    // the number of refunds of each order
@@ -51,7 +52,7 @@ func (b *bank) Begin(_ context.Context, o licensing.Order) (payment.Step, error)
 	return payment.Step{Payment: b.taken[o.OrderNo]}, nil
 }
 
-func (b *bank) Refund(ctx context.Context, o licensing.Order) error {
+func (b *bank) Refund(ctx context.Context, o licensing.Order, _ licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	b.asked[o.OrderNo]++
 	what := answer{moves: true}
@@ -64,9 +65,9 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order) error {
 	b.mu.Unlock()
 	if what.hangs {
 		<-ctx.Done()
-		return ctx.Err()
+		return payment.State{}, ctx.Err()
 	}
-	return what.says
+	return payment.State{Outcome: payment.OutcomeDone}, what.says
 }
 
 // report reports all unacknowledged payments to a desk.
@@ -151,13 +152,15 @@ func (b killableBank) Begin(ctx context.Context, o licensing.Order) (payment.Ste
 	return step, err
 }
 
-func (b killableBank) Refund(ctx context.Context, o licensing.Order) error {
+func (b killableBank) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
 	if !b.killSwitch.step() {
-		return errDead
+		return payment.State{}, errDead
 	}
-	err := b.bank.Refund(ctx, o)
+	state, err := b.bank.Refund(ctx, o, refund)
 	if !b.killSwitch.step() {
-		return errDead
+		return payment.State{}, errDead
 	}
-	return err
+	return state, err
 }

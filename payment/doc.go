@@ -12,7 +12,8 @@
 //
 // Files:
 //
-//   - payment.go: the interface of providers, and the desk that takes payments
+//   - provider.go: the interface of providers
+//   - payment.go: the desk that takes payments
 //   - refund.go: refunds, from the request to the record, with retries
 //   - sandbox.go: the provider of test mode
 //   - instrument.go: counts and times the requests to a provider

@@ -10,25 +10,29 @@ import (
 )
 
 // Instrument returns providers that also count and time their requests, by operation and outcome.
-func Instrument(m *metrics.Metrics, providers map[licensing.Mode]Provider) map[licensing.Mode]Provider {
-	for _, operation := range []string{operationBegin, operationRefund} {
+func Instrument(m *metrics.Metrics, providers Providers) Providers {
+	for _, operation := range []string{operationBegin, operationLook, operationEnd, operationRefund} {
 		m.PaymentDuration.WithLabelValues(operation)
 	}
-	all := make(map[licensing.Mode]Provider, len(providers))
-	for mode, p := range providers {
-		all[mode] = &instrumented{provider: p, metrics: m}
+	return func(owner licensing.Owner) Provider {
+		p := providers.Of(owner)
+		if p == nil {
+			return nil
+		}
+		return &instrumented{Provider: p, metrics: m}
 	}
-	return all
 }
 
 type instrumented struct {
-	provider Provider
-	metrics  *metrics.Metrics
+	Provider
+	metrics *metrics.Metrics
 }
 
 // The operations of a provider and their outcomes, as labels of metrics.
 const (
 	operationBegin  = "begin"
+	operationLook   = "look"
+	operationEnd    = "end"
 	operationRefund = "refund"
 
 	outcomeOK       = "ok"
@@ -41,8 +45,10 @@ const (
 func (p *instrumented) Begin(ctx context.Context, order licensing.Order) (step Step, err error) {
 	outcome := outcomeFailed // also after a panic
 	defer p.count(operationBegin, time.Now(), &outcome)
-	step, err = p.provider.Begin(ctx, order)
+	step, err = p.Provider.Begin(ctx, order)
 	switch {
+	case errors.Is(err, ErrAttemptSpent):
+		outcome = outcomeRefused
 	case err != nil:
 	case step.Redirect != "":
 		outcome = outcomeRedirect
@@ -52,18 +58,41 @@ func (p *instrumented) Begin(ctx context.Context, order licensing.Order) (step S
 	return step, err
 }
 
-// Refund implements Provider.
-func (p *instrumented) Refund(ctx context.Context, order licensing.Order) error {
+// Look implements Provider. An unknown object counts as ok: the provider has answered.
+func (p *instrumented) Look(ctx context.Context, object Object) (state State, err error) {
 	outcome := outcomeFailed
-	defer p.count(operationRefund, time.Now(), &outcome)
-	err := p.provider.Refund(ctx, order)
-	switch {
-	case err == nil:
+	defer p.count(operationLook, time.Now(), &outcome)
+	state, err = p.Provider.Look(ctx, object)
+	if err == nil || errors.Is(err, ErrUnknownObject) {
 		outcome = outcomeOK
-	case errors.Is(err, ErrRefused):
-		outcome = outcomeRefused
+	}
+	return state, err
+}
+
+// End implements Provider.
+func (p *instrumented) End(ctx context.Context, order licensing.Order) (err error) {
+	outcome := outcomeFailed
+	defer p.count(operationEnd, time.Now(), &outcome)
+	if err = p.Provider.End(ctx, order); err == nil {
+		outcome = outcomeOK
 	}
 	return err
+}
+
+// Refund implements Provider. A refund that is not complete yet counts as ok.
+func (p *instrumented) Refund(
+	ctx context.Context, order licensing.Order, refund licensing.Payment,
+) (state State, err error) {
+	outcome := outcomeFailed
+	defer p.count(operationRefund, time.Now(), &outcome)
+	state, err = p.Provider.Refund(ctx, order, refund)
+	switch {
+	case errors.Is(err, ErrRefused), err == nil && state.Outcome == OutcomeFailed:
+		outcome = outcomeRefused
+	case err == nil:
+		outcome = outcomeOK
+	}
+	return state, err
 }
 
 func (p *instrumented) count(operation string, began time.Time, outcome *string) {

@@ -17,6 +17,7 @@ import (
 
 // scripted returns a given result, or panics.
 type scripted struct {
+	payment.Sandbox
 	step payment.Step
 	err  error
 }
@@ -30,13 +31,15 @@ func (s *scripted) Begin(context.Context, licensing.Order) (payment.Step, error)
 	return s.step, s.err
 }
 
-func (s *scripted) Refund(context.Context, licensing.Order) error { return s.err }
+func (s *scripted) Refund(context.Context, licensing.Order, licensing.Payment) (payment.State, error) {
+	return payment.State{Outcome: payment.OutcomeDone}, s.err
+}
 
 // TestInstrument: each request counts once, by its outcome, and reaches the provider unchanged.
 func TestInstrument(t *testing.T) {
 	m := instruments()
 	inner := &scripted{}
-	p := payment.Instrument(m, map[licensing.Mode]payment.Provider{licensing.Test: inner})[licensing.Test]
+	p := payment.Instrument(m, payment.ForMode(licensing.Test, inner)).Of(licensing.Owner{Mode: licensing.Test})
 	for _, c := range []struct {
 		outcome string
 		step    payment.Step
@@ -44,6 +47,7 @@ func TestInstrument(t *testing.T) {
 	}{
 		{outcome: "ok", step: payment.Step{Payment: "p1"}},
 		{outcome: "redirect", step: payment.Step{Redirect: "https://bank.example"}},
+		{outcome: "refused", err: payment.ErrAttemptSpent},
 		{outcome: "failed", err: errDown},
 		{outcome: "failed", err: errPanic},
 	} {
@@ -61,19 +65,28 @@ func TestInstrument(t *testing.T) {
 	}
 	for _, err := range []error{nil, nil, fmt.Errorf("no: %w", payment.ErrRefused), errDown} {
 		inner.err = err
-		if got := p.Refund(t.Context(), licensing.Order{}); !errors.Is(got, err) {
+		if _, got := p.Refund(t.Context(), licensing.Order{}, licensing.Payment{}); !errors.Is(got, err) {
 			t.Errorf("refund: %v, want %v", got, err)
 		}
 	}
+	for range 2 {
+		if _, err := p.Look(t.Context(), payment.Object{}); !errors.Is(err, payment.ErrUnknownObject) {
+			t.Errorf("look: %v", err)
+		}
+	}
+	if err := p.End(t.Context(), licensing.Order{}); err != nil {
+		t.Errorf("end: %v", err)
+	}
 	want := map[string]float64{
-		"begin ok": 1, "begin redirect": 1, "begin failed": 2,
+		"begin ok": 1, "begin redirect": 1, "begin refused": 1, "begin failed": 2,
+		"look ok": 2, "look failed": 0, "end ok": 1, "end failed": 0,
 		"refund ok": 2, "refund refused": 1, "refund failed": 1,
 	}
 	if got := values(t, m.PaymentRequests); !maps.Equal(got, want) {
 		t.Errorf("requests: %v, want %v", got, want)
 	}
-	if got, want := values(t, m.PaymentDuration), (map[string]float64{"begin": 4, "refund": 4}); !maps.Equal(got,
-		want) {
+	if got, want := values(t, m.PaymentDuration), (map[string]float64{"begin": 5, "refund": 4, "look": 2,
+		"end": 1}); !maps.Equal(got, want) {
 		t.Errorf("durations: %v, want %v", got, want)
 	}
 }
@@ -83,7 +96,7 @@ func TestInstrument(t *testing.T) {
 func TestInstrumentRefunds(t *testing.T) {
 	w := newFixture(t)
 	m := instruments()
-	desk := payment.NewDesk(w.node, payment.Instrument(m, map[licensing.Mode]payment.Provider{licensing.Test: w.bank}))
+	desk := payment.NewDesk(w.node, payment.Instrument(m, payment.ForMode(licensing.Test, w.bank)))
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}}
 	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
@@ -95,9 +108,10 @@ func TestInstrumentRefunds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := map[string]float64{"begin ok": 0, "begin redirect": 0, "begin failed": 0, "refund ok": 1,
-		"refund refused": 0, "refund failed": 1}
-	if got := values(t, m.PaymentRequests); !maps.Equal(got, want) {
+	want := map[string]float64{"refund ok": 1, "refund failed": 1}
+	got := values(t, m.PaymentRequests)
+	maps.DeleteFunc(got, func(_ string, n float64) bool { return n == 0 })
+	if !maps.Equal(got, want) {
 		t.Errorf("requests: %v, want %v", got, want)
 	}
 }

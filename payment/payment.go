@@ -2,43 +2,20 @@ package payment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"licet/licensing"
 	"licet/node/service"
 )
 
-// Provider moves money. Implementations must be safe for concurrent use and idempotent: any call may repeat an
-// earlier one, whose node has died or has not received the result.
-type Provider interface {
-	// Begin starts the payment of an order, when the customer presses Pay. Repeated calls for an order
-	// lead to one payment. If the service does not acknowledge a payment, the provider reports the
-	// payment again; see Desk.Confirm.
-	Begin(ctx context.Context, order licensing.Order) (Step, error)
-	// Refund sends the payment of an order back. Repeated calls for an order move the money once.
-	// Refund returns ErrRefused if no call so far has moved the money or will move it. After any other
-	// error the outcome is unknown.
-	Refund(ctx context.Context, order licensing.Order) error
-}
-
-// ErrRefused means that the provider definitely does not make a refund.
-var ErrRefused = errors.New("the payment provider refuses")
-
-// Step is the next step of a payment. Exactly one field is set.
-type Step struct {
-	Payment  string // the provider's reference: the payment is complete
-	Redirect string // the URL where the customer pays; the provider then calls back
-}
-
 // Desk takes and refunds payments of orders. Make it with [NewDesk]. It is safe for concurrent use.
 type Desk struct {
 	node      *service.Service
-	providers map[licensing.Mode]Provider
+	providers Providers
 }
 
-// NewDesk returns a desk for the orders of a node. Orders of a mode without a provider can't be paid.
-func NewDesk(n *service.Service, providers map[licensing.Mode]Provider) *Desk {
+// NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.
+func NewDesk(n *service.Service, providers Providers) *Desk {
 	return &Desk{node: n, providers: providers}
 }
 
@@ -56,8 +33,8 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	if order.Provider == licensing.ProviderOutside {
 		return licensing.Order{}, "", licensing.ErrPaidOutside
 	}
-	provider, configured := d.providers[order.Owner.Mode]
-	if !configured {
+	provider := d.providers.Of(order.Owner)
+	if provider == nil {
 		return licensing.Order{}, "", licensing.ErrPaymentNotConfigured
 	}
 	span := startSpan(ctx, "begin")

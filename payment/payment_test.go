@@ -75,18 +75,20 @@ func (p *provider) Begin(ctx context.Context, o licensing.Order) (payment.Step, 
 	return p.Sandbox.Begin(ctx, o)
 }
 
-func (p *provider) Refund(context.Context, licensing.Order) error {
+func (p *provider) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
 	if p.failing {
-		return errProvider
+		return payment.State{}, errProvider
 	}
 	p.refunds++
-	return nil
+	return p.Sandbox.Refund(ctx, o, refund)
 }
 
 func TestDesk(t *testing.T) {
 	n, clock, ctx := setup(t)
 	p := &provider{}
-	desk := payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: p})
+	desk := payment.NewDesk(n, payment.ForMode(licensing.Test, p))
 	create := func() licensing.Order {
 		t.Helper()
 		o, _, err := n.CreateOrder(ctx, owner, service.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})

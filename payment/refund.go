@@ -51,8 +51,8 @@ func (d *Desk) SendRefundsDue(ctx context.Context) error {
 // number and the owner of order count. If background is set, sendRefund skips a refund that some node has tried
 // recently.
 func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background bool) (licensing.Order, error) {
-	provider, configured := d.providers[order.Owner.Mode]
-	if !configured {
+	provider := d.providers.Of(order.Owner)
+	if provider == nil {
 		return d.refundWithoutProvider(ctx, order)
 	}
 	tried, err := d.node.TryRefund(ctx, order, background)
@@ -76,7 +76,7 @@ func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background
 	return d.recordRefund(ctx, tried.Order)
 }
 
-// refundWithoutProvider handles a due refund in a mode without a provider. It records the refund of an order whose
+// refundWithoutProvider handles a due refund of an owner without a provider. It records the refund of an order whose
 // money no provider has. It withdraws the request for any other refund that no provider was asked for.
 func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
@@ -94,6 +94,9 @@ func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order)
 	return licensing.Order{}, licensing.ErrPaymentNotConfigured
 }
 
+// errNotDone means that a refund is on its way.
+var errNotDone = errors.New("the refund is not complete yet")
+
 // requestRefund asks the provider for a refund, unless no provider has the money of the order.
 func requestRefund(ctx context.Context, provider Provider, order licensing.Order) error {
 	if !order.Refundable() {
@@ -105,7 +108,17 @@ func requestRefund(ctx context.Context, provider Provider, order licensing.Order
 		defer cancel()
 	}
 	span := startSpan(ctx, "refund")
-	err := provider.Refund(ctx, order)
+	state, err := provider.Refund(ctx, order, licensing.Payment{
+		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: order.OrderNo, Amount: order.Amount,
+		Currency: order.Currency,
+	})
+	switch {
+	case err != nil:
+	case state.Outcome == OutcomeFailed:
+		err = ErrRefused
+	case state.Outcome != OutcomeDone:
+		err = errNotDone
+	}
 	endSpan(span, err)
 	return err
 }

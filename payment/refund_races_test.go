@@ -20,13 +20,15 @@ type slowBank struct {
 	meanwhile func()
 }
 
-func (b *slowBank) Refund(ctx context.Context, o licensing.Order) error {
-	says := b.bank.Refund(ctx, o)
+func (b *slowBank) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
+	state, says := b.bank.Refund(ctx, o, refund)
 	if meanwhile := b.meanwhile; meanwhile != nil {
 		b.meanwhile = nil
 		meanwhile()
 	}
-	return says
+	return state, says
 }
 
 // TestOldRefusal: a late refusal must not withdraw a later request for a refund, whose first try may have moved
@@ -135,11 +137,13 @@ type fragile struct {
 	orderNo string
 }
 
-func (f fragile) Refund(ctx context.Context, o licensing.Order) error {
+func (f fragile) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
 	if o.OrderNo == f.orderNo {
 		panic(fmt.Sprint("no refund of ", o.OrderNo))
 	}
-	return f.bank.Refund(ctx, o)
+	return f.bank.Refund(ctx, o, refund)
 }
 
 // TestPassSurvivesPanic: a provider that panics over one order must not end the process of any node, and must not

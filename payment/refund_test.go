@@ -87,7 +87,7 @@ func (w *fixture) open(store store.Store, provider payment.Provider) (*service.S
 		Ring:    nodetest.Ring(w.t),
 		Entropy: rand.Reader,
 	})
-	return n, payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: provider})
+	return n, payment.NewDesk(n, payment.ForMode(licensing.Test, provider))
 }
 
 func (w *fixture) create() licensing.Order {

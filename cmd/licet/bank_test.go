@@ -32,7 +32,7 @@ const runWithBank = "RUN_TEST_BINARY_WITH_BANK"
 // serveWithBank is licet serve, but for the provider and for how often it sweeps.
 func serveWithBank(address string, args []string) int {
 	return serveWith(args, func(n *serve) {
-		n.providers = map[licensing.Mode]payment.Provider{licensing.Test: bankClient(address)}
+		n.providers = payment.ForMode(licensing.Test, bankClient{address: address})
 		n.sweepEvery = 100 * time.Millisecond
 	})
 }
@@ -62,10 +62,13 @@ func serveWith(args []string, change func(*serve)) int {
 }
 
 // bankClient is a provider that is reached over HTTP, as real ones are.
-type bankClient string
+type bankClient struct {
+	payment.Sandbox
+	address string
+}
 
 func (c bankClient) post(ctx context.Context, what string, o licensing.Order) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, string(c)+"/"+what+"/"+o.OrderNo, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+"/"+what+"/"+o.OrderNo, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -85,8 +88,13 @@ func (c bankClient) Begin(ctx context.Context, o licensing.Order) (payment.Step,
 	return payment.Step{Payment: "bank_" + o.OrderNo}, c.post(ctx, "take", o)
 }
 
-func (c bankClient) Refund(ctx context.Context, o licensing.Order) error {
-	return c.post(ctx, "return", o)
+func (c bankClient) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
+	if err := c.post(ctx, "return", o); err != nil {
+		return payment.State{}, err
+	}
+	return c.Sandbox.Refund(ctx, o, refund)
 }
 
 // bank moves the money of an order once in each direction, and keeps books. It

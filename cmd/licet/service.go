@@ -38,8 +38,8 @@ type instance struct {
 	drainDelay time.Duration // how long a stopping node fails readiness but still serves
 	// Set by licet dev, whose single clock needs no margin:
 	sweepEvery, expiryMargin time.Duration
-	providers                map[licensing.Mode]payment.Provider // by mode; a mode without a provider takes no payments
-	clock                    clocks.Source                       // the machine's, except in tests
+	providers                payment.Providers // an owner without a provider takes no payments
+	clock                    clocks.Source     // the machine's, except in tests
 	log                      zerolog.Logger
 	parts                    lifecycle
 
@@ -71,7 +71,7 @@ type instance struct {
 func newService(cfg config, log zerolog.Logger) *instance {
 	return &instance{
 		cfg:       cfg,
-		providers: map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}},
+		providers: payment.ForMode(licensing.Test, payment.Sandbox{}),
 		clock:     clocks.System(),
 		log:       log,
 		parts:     lifecycle{log: log},

@@ -15,6 +15,7 @@ import (
 // bank is the payment provider of a run. It outlives the nodes, takes the money of an order once, refunds it once,
 // however often a node asks, and keeps books.
 type bank struct {
+	payment.Sandbox
 	mu       sync.Mutex
 	random   *rand.Rand
 	trouble  bool
@@ -43,7 +44,7 @@ func (b *bank) Begin(context.Context, licensing.Order) (payment.Step, error) {
 
 // Refund sends money back, or not, and says so, or not. It refuses only what it has
 // not sent back.
-func (b *bank) Refund(_ context.Context, o licensing.Order) error {
+func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	luck := 5
@@ -52,22 +53,22 @@ func (b *bank) Refund(_ context.Context, o licensing.Order) error {
 	}
 	switch {
 	case luck == 0:
-		return errBank
+		return payment.State{}, errBank
 	case luck == 1 && b.returned[o.OrderNo] == 0:
-		return payment.ErrRefused
+		return payment.State{}, payment.ErrRefused
 	}
 	if _, taken := b.taken[o.OrderNo]; taken && b.returned[o.OrderNo] == 0 {
 		b.returned[o.OrderNo]++
 	}
 	if luck == 2 {
-		return errBank
+		return payment.State{}, errBank
 	}
-	return nil
+	return b.Sandbox.Refund(ctx, o, refund)
 }
 
 // desk is that of a process.
 func (r *run) desk(p *process) *payment.Desk {
-	return payment.NewDesk(p.node, map[licensing.Mode]payment.Provider{licensing.Test: r.provider()})
+	return payment.NewDesk(p.node, payment.ForMode(licensing.Test, r.provider()))
 }
 
 // provider is the bank as nodes know it.

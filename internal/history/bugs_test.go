@@ -349,19 +349,24 @@ func undead(snapshot *store.Snapshot) { snapshot.Record.License.EndRecorded = ti
 // timid takes every failure for a refusal.
 type timid struct{ payment.Provider }
 
-func (p timid) Refund(ctx context.Context, o licensing.Order) error {
-	if err := p.Provider.Refund(ctx, o); err != nil {
-		return payment.ErrRefused
+func (p timid) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
+	state, err := p.Provider.Refund(ctx, o, refund)
+	if err != nil {
+		err = payment.ErrRefused
 	}
-	return nil
+	return state, err
 }
 
 // bold takes every failure for success.
 type bold struct{ payment.Provider }
 
-func (p bold) Refund(ctx context.Context, o licensing.Order) error {
-	_ = p.Provider.Refund(ctx, o)
-	return nil
+func (p bold) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
+	_, _ = p.Provider.Refund(ctx, o, refund)
+	return payment.State{Outcome: payment.OutcomeDone}, nil
 }
 
 func dropCompares(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {

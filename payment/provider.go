@@ -1,0 +1,154 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"licet/licensing"
+)
+
+// Provider moves money, for one account and mode. It never decides what an answer means for an order: the [Desk] does.
+//
+// Implementations must be safe for concurrent use and idempotent: any call may repeat an earlier call, whose node has
+// died or has not received the result.
+type Provider interface {
+	// Name is the name of the provider in orders and records of payments.
+	Name() licensing.PaymentProvider
+
+	// Accepts returns nil if the provider can charge the order. Otherwise it returns an error of
+	// [licensing.InvalidField], for the request that wants to create the order. It does not ask the provider.
+	Accepts(order licensing.Order) error
+
+	// Begin makes the checkout of order.Attempt, or returns the checkout that this attempt already has. It returns
+	// ErrAttemptSpent if the attempt has no checkout and never will: then only another attempt can have one. After any
+	// other error the attempt may have a checkout.
+	Begin(ctx context.Context, order licensing.Order) (Step, error)
+
+	// Look returns what the provider says now about an object, or ErrUnknownObject.
+	Look(ctx context.Context, object Object) (State, error)
+
+	// End makes sure that nobody can pay in an open checkout of the order. It is a no-op if there is no open checkout.
+	// A payment may have been faster: look at the checkout afterwards.
+	End(ctx context.Context, order licensing.Order) error
+
+	// Refund sends refund.Amount of the order's payment back, once for each refund.Reference, which is our number of
+	// the refund. It returns ErrRefused if no call for the refund so far has moved money or will move money. After any
+	// other error the outcome is unknown.
+	Refund(ctx context.Context, order licensing.Order, refund licensing.Payment) (State, error)
+
+	// Signed reports whether the text of the signature header of a callback is in the form of this provider. Only then
+	// is the body worth reading. It is false for a provider that sends no callbacks.
+	Signed(signature string) bool
+
+	// Callback verifies the signature over the raw body of a callback, and returns the object that the callback names.
+	// That is all to believe: ask Look about the object. The object is zero if the callback is of no interest. Callback
+	// returns ErrSignature if the signature is wrong or too old.
+	Callback(signature string, body []byte) (Object, error)
+}
+
+// Providers returns the provider of an account and mode; nil: the owner's orders can't be paid through a provider. It
+// must be safe for concurrent use. Nil Providers have no provider.
+type Providers func(owner licensing.Owner) Provider
+
+// Of returns the provider of an owner; nil: there is none.
+func (p Providers) Of(owner licensing.Owner) Provider {
+	if p == nil {
+		return nil
+	}
+	return p(owner)
+}
+
+// ForMode returns providers that have the same provider for all accounts in one mode, and none in the other mode.
+func ForMode(mode licensing.Mode, p Provider) Providers {
+	return func(owner licensing.Owner) Provider {
+		if owner.Mode != mode {
+			return nil
+		}
+		return p
+	}
+}
+
+// Errors of providers.
+var (
+	// ErrRefused means that the provider definitely does not make a refund.
+	ErrRefused = errors.New("the payment provider refuses")
+	// ErrAttemptSpent means that an attempt has made no checkout and never will.
+	ErrAttemptSpent = errors.New("this attempt to pay can't have a checkout at the payment provider any more")
+	// ErrUnknownObject means that the provider has no such object.
+	ErrUnknownObject = errors.New("the payment provider does not know the object")
+	// ErrSignature means that a callback does not come from the provider, or is too old.
+	ErrSignature = errors.New("the signature of the callback is wrong or too old")
+)
+
+// Step is the next step of a payment. Either Payment or Checkout and Redirect are set.
+type Step struct {
+	Payment  string    // the provider's reference: the payment is complete
+	Checkout string    // the provider's id of the checkout
+	Redirect string    // the URL of the checkout, where the customer pays; empty: the checkout is over, look at it
+	EndsAt   time.Time // when the provider ends the checkout
+}
+
+// Object names an object of a provider.
+type Object struct {
+	Kind ObjectKind
+	ID   string // the provider's
+}
+
+// ObjectKind is the kind of an object of a provider.
+type ObjectKind string
+
+// The kinds of objects.
+const (
+	ObjectCheckout     ObjectKind = "checkout"
+	ObjectPayment      ObjectKind = "payment"
+	ObjectRefund       ObjectKind = "refund"
+	ObjectDispute      ObjectKind = "dispute"
+	ObjectInvoice      ObjectKind = "invoice" // of a subscription
+	ObjectSubscription ObjectKind = "subscription"
+)
+
+// State is what a provider says about an object at one moment. A later answer may differ in everything but the ids.
+type State struct {
+	Object
+	// OrderNo is the number of our order, as Begin told it to the provider. It is empty if the object is of no order of
+	// ours. A dispute has none: Payment leads to the order.
+	OrderNo string
+	// Refund is our number of a refund. It is empty for a refund that was made at the provider, not through Refund.
+	Refund string
+	// Payment is the provider's reference of the payment to which the object belongs; empty: there is none yet. It is
+	// set for all kinds but ObjectSubscription.
+	Payment  string
+	Outcome  Outcome
+	Amount   int64  // in the minor unit of ISO 4217; without tax if the provider adds the tax
+	Currency string // ISO 4217, upper case
+	Live     bool
+	At       time.Time // when the provider made the object, or was paid
+	Fee      *int64    // what the provider keeps of the payment, in the minor unit of Currency; nil: not known (yet)
+	URL      string    // of an open checkout
+	EndsAt   time.Time // of a checkout
+
+	Subscription string    // the provider's id of the subscription of a checkout, invoice or subscription
+	PeriodEnd    time.Time // the end of the period that an invoice pays for, or that a subscription is in
+	CancelAt     time.Time // when a subscription ends; zero: it renews
+}
+
+// Outcome is what has become of an object. Done, failed and ended are final, with two exceptions: a refund that is done
+// may still fail, and an invoice or a subscription that has failed may still succeed.
+type Outcome string
+
+// The outcomes.
+const (
+	// OutcomeOpen: the buyer has not paid yet; a dispute is not decided yet; a subscription has not begun.
+	OutcomeOpen Outcome = "open"
+	// OutcomePending: the buyer has completed the checkout, or the refund is asked for, and the money is on its way.
+	OutcomePending Outcome = "pending"
+	// OutcomeDone: the money has moved; a subscription is active.
+	OutcomeDone Outcome = "done"
+	// OutcomeFailed: the money has not moved; a subscription is past due.
+	OutcomeFailed Outcome = "failed"
+	// OutcomeEnded: a checkout has expired, a payment or a subscription is canceled, an invoice is void.
+	OutcomeEnded Outcome = "ended"
+	OutcomeWon   Outcome = "won"  // of a dispute: the shop keeps the money
+	OutcomeLost  Outcome = "lost" // of a dispute: the buyer has the money back
+)
