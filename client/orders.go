@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -63,6 +64,32 @@ type OrderFilter struct {
 	ProductID  string
 	Status     string
 	BuyerEmail string
+	// Provider is where the order was paid, or must be paid, such as outside.
+	Provider string
+	// Reference is the reference of a payment of the order.
+	Reference string
+	Created   Period
+	Paid      Period
+	Refunded  Period
+}
+
+// Period holds the times from From on and before To. A zero time bounds nothing.
+type Period struct {
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+}
+
+// filters returns the query parameters of a period, such as created_from and created_to.
+func (p Period) filters(name string) []string {
+	return []string{name + "_from", instant(p.From), name + "_to", instant(p.To)}
+}
+
+// instant returns a time as a query parameter; empty for the zero time.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // ListOrders reads a page of orders, the newest first.
@@ -73,7 +100,9 @@ func (c *Client) ListOrders(
 		Orders []Order `json:"orders"`
 		Next   string  `json:"next_cursor"`
 	}
-	query := page.query("product_id", filter.ProductID, "status", filter.Status, "buyer_email", filter.BuyerEmail)
+	query := page.query(slices.Concat([]string{"product_id", filter.ProductID, "status", filter.Status,
+		"buyer_email", filter.BuyerEmail, "payment_provider", filter.Provider, "reference", filter.Reference},
+		filter.Created.filters("created"), filter.Paid.filters("paid"), filter.Refunded.filters("refunded"))...)
 	if err := c.do(ctx, "GET /v1/orders", nil, query, nil, &listed, options); err != nil {
 		return nil, err
 	}

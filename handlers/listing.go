@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"licet/licensing"
 	"licet/node/service"
@@ -61,9 +62,34 @@ func (q *pageQuery) buyerEmail(c *checks, in param) {
 	q.filter(c, "buyer_email", in, Limits{MaxLength: maxEmail, Format: formatEmail}, plausibleEmail, problemEmail)
 }
 
-func (q *pageQuery) status(c *checks, in param, all []string) {
-	valid := func(status string) bool { return slices.Contains(all, status) }
-	q.filter(c, "status", in, Limits{Enum: all}, valid, "must be one of "+strings.Join(all, ", "))
+func (q *pageQuery) reference(c *checks, field string, in param, most referenceUpTo) {
+	q.filter(c, field, in, most.limits(), most.valid, most.problem())
+}
+
+func (q *pageQuery) status(c *checks, in param, all []string) { q.oneOf(c, "status", in, all) }
+
+// oneOf checks a parameter with a fixed set of values.
+func (q *pageQuery) oneOf(c *checks, field string, in param, all []string) {
+	valid := func(value string) bool { return slices.Contains(all, value) }
+	q.filter(c, field, in, Limits{Enum: all}, valid, "must be one of "+strings.Join(all, ", "))
+}
+
+// span checks the two parameters of a range of times, such as created_from and created_to.
+func (q *pageQuery) span(c *checks, name string, from, to param) (r licensing.TimeRange) {
+	for _, end := range []struct {
+		field string
+		in    param
+		at    *time.Time
+	}{{name + "_from", from, &r.From}, {name + "_to", to, &r.To}} {
+		*end.at = c.momentOrDay(end.field, text(end.in))
+		if end.in.given {
+			q.asked = append(q.asked, end.field, end.in.value)
+		}
+	}
+	if !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
+		c.add(name+"_to", "must be later than "+name+"_from")
+	}
+	return r
 }
 
 // checkPage checks limit and cursor, after the filters. Once a filter is invalid, the cursor can't
@@ -150,8 +176,7 @@ func (q *licenseQuery) check(c *checks) {
 	q.status(c, q.Status, words(licensing.Statuses()))
 	q.filter(c, "order_no", q.OrderNo, Limits{}, licensing.ValidOrderNo, "must be an order number")
 	q.buyerEmail(c, q.BuyerEmail)
-	q.filter(c, "customer_reference", q.Reference, customerReferenceLimits(), validCustomerReference,
-		problemCustomerReference())
+	q.reference(c, "customer_reference", q.Reference, licensing.MaxCustomerReference)
 	q.external = c.externalKey("external_key", text(q.ExternalKey))
 	q.checkPage(c)
 }
@@ -186,7 +211,18 @@ type orderQuery struct {
 	ProductID  param `query:"product_id"`
 	Status     param `query:"status"`
 	BuyerEmail param `query:"buyer_email"`
+	Provider   param `query:"payment_provider"`
+	Reference  param `query:"reference"`
+
+	CreatedFrom  param `query:"created_from"`
+	CreatedTo    param `query:"created_to"`
+	PaidFrom     param `query:"paid_from"`
+	PaidTo       param `query:"paid_to"`
+	RefundedFrom param `query:"refunded_from"`
+	RefundedTo   param `query:"refunded_to"`
 	pageQuery
+
+	created, paid, refunded licensing.TimeRange
 }
 
 func (q *orderQuery) check(c *checks) {
@@ -194,6 +230,11 @@ func (q *orderQuery) check(c *checks) {
 	q.productID(c, q.ProductID)
 	q.status(c, q.Status, words(licensing.OrderStatuses()))
 	q.buyerEmail(c, q.BuyerEmail)
+	q.oneOf(c, "payment_provider", q.Provider, words(licensing.PaymentProviders()))
+	q.reference(c, "reference", q.Reference, maxPaymentReference)
+	q.created = q.span(c, "created", q.CreatedFrom, q.CreatedTo)
+	q.paid = q.span(c, "paid", q.PaidFrom, q.PaidTo)
+	q.refunded = q.span(c, "refunded", q.RefundedFrom, q.RefundedTo)
 	q.checkPage(c)
 }
 
@@ -208,6 +249,11 @@ func (s orderRoutes) listOrders(ctx context.Context, c *call, q orderQuery) (ord
 		ProductID:  q.ProductID.value,
 		Status:     licensing.OrderStatus(q.Status.value),
 		BuyerEmail: q.BuyerEmail.value,
+		Provider:   licensing.PaymentProvider(q.Provider.value),
+		Reference:  q.Reference.value,
+		Created:    q.created,
+		Paid:       q.paid,
+		Refunded:   q.refunded,
 	}
 	list, err := s.cfg.Node.ListOrders(ctx, c.owner(), filter, q.page)
 	if err != nil {

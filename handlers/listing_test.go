@@ -142,6 +142,93 @@ func TestListFilters(t *testing.T) {
 	orders("status=unpaid", func(sale) bool { return false })
 }
 
+// TestOrdersOfAPeriod filters orders by the times of their creation, payment and refund, by their provider, and by the
+// reference of their payment.
+func TestOrdersOfAPeriod(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for i := range 8 {
+		provider := []string{`,"payment_provider":"outside"`, ""}[i%2]
+		s.send("POST", "/v1/orders", keyAll, `{"product_id":"p","amount":5,"currency":"USD"`+provider+`}`).must(t, 0)
+		s.clock.advance(7 * time.Hour)
+	}
+	numbers := s.list("/v1/orders", "orders", "order_no", "", 100)
+	for i, number := range numbers {
+		switch path := "/v1/orders/" + number; i % 4 {
+		case 0, 2: // the newest order has been paid in the sandbox
+			s.send("PUT", path+"/sandbox_payment", keyAll, "").must(t, 0)
+			if i%4 == 2 {
+				s.clock.advance(time.Hour)
+				s.send("POST", path+"/refund", keyAll, "").must(t, 0)
+			}
+		case 1:
+			s.send("POST", path+"/payments", keyAll, `{"reference":"INV-`+fmt.Sprint(i)+`"}`).must(t, 0)
+		}
+		s.clock.advance(5 * time.Hour)
+	}
+	listed := s.send("GET", "/v1/orders?limit=100", keyAll, "").must(t, 0).data["orders"].([]any)
+	orders := func(query string, want func(order map[string]any) bool) {
+		t.Helper()
+		var numbers []string
+		for _, order := range listed {
+			if order := order.(map[string]any); want(order) {
+				numbers = append(numbers, order["order_no"].(string))
+			}
+		}
+		for _, limit := range []int{1, 3, 100} {
+			if got := s.list("/v1/orders", "orders", "order_no", query, limit); !slices.Equal(got, numbers) {
+				t.Errorf("?%s, %d at a time: %q, want %q", query, limit, got, numbers)
+			}
+		}
+	}
+	for _, is := range []string{"created", "paid", "refunded"} {
+		at := func(order map[string]any) string {
+			text, _ := order[is+"_at"].(string)
+			return text
+		}
+		found := 0
+		for _, order := range listed {
+			from := at(order.(map[string]any))
+			if from == "" {
+				continue
+			}
+			found++
+			moment, _ := licensing.ParseTime(from)
+			day, next := moment.Format(time.DateOnly), moment.AddDate(0, 0, 1).Format(time.DateOnly)
+			later := func(order map[string]any) bool { return at(order) >= from }
+			before := func(order map[string]any) bool { return at(order) != "" && at(order) < from }
+			thatDay := func(order map[string]any) bool { return strings.HasPrefix(at(order), day) }
+			orders(is+"_from="+from, later)
+			orders(is+"_to="+from, before)
+			orders(is+"_from="+day+"&"+is+"_to="+next, thatDay)
+			orders(is+"_from="+day+"&"+is+"_to="+next+"&payment_provider=outside",
+				func(order map[string]any) bool { return thatDay(order) && order["payment_provider"] == "outside" })
+		}
+		if found == 0 {
+			t.Errorf("no order was %s", is)
+		}
+	}
+	orders("payment_provider=sandbox",
+		func(order map[string]any) bool { return order["payment_provider"] == "sandbox" })
+	for _, c := range []struct {
+		query string
+		found bool
+	}{
+		{"", true}, {"&payment_provider=outside", true}, {"&payment_provider=sandbox", false}, {"&status=paid", true},
+		{"&status=refunded", false}, {"&buyer_email=ada@example.com", false}, {"&product_id=p", true},
+		{"&created_from=2020-01-01", true}, {"&created_to=2020-01-01", false}, {"&paid_to=2020-01-01", false},
+	} {
+		orders("reference=INV-1"+c.query, func(order map[string]any) bool {
+			return c.found && order["payment_reference"] == "INV-1"
+		})
+	}
+	orders("reference=INV-9", func(map[string]any) bool { return false })
+	other := s.send("GET", "/v1/orders?reference=INV-1", keyOther, "").must(t, 0)
+	if got := other.data["orders"].([]any); len(got) > 0 {
+		t.Errorf("another account finds %v", got)
+	}
+}
+
 // Records of the same millisecond stay apart.
 func TestListOfOneMoment(t *testing.T) {
 	t.Parallel()

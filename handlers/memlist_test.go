@@ -85,7 +85,8 @@ func (s *memStore) ListOrders(
 	defer s.read()()
 	var all []placed[licensing.Order]
 	for ref, stored := range s.records {
-		if ref.Kind == licensing.KindOrder && ref.Owner == owner && buys(buyerEmail, stored.record.Order) {
+		if ref.Kind == licensing.KindOrder && ref.Owner == owner && buys(buyerEmail, stored.record.Order) &&
+			p.Created.Has(stored.record.Order.CreatedAt) {
 			all = append(all, placed[licensing.Order]{store.Position(ref.ID), *stored.record.Order})
 		}
 	}

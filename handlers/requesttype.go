@@ -131,6 +131,7 @@ const (
 	formatLicenseKey = "license-key"
 	formatLicense    = "license" // the id of a license, or its key
 	formatTimestamp  = "date-time"
+	formatMoment     = "date-or-date-time"
 	formatURL        = "uri"
 )
 

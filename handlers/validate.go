@@ -104,22 +104,26 @@ func (c *checks) externalKey(field string, in text) string {
 
 // customerReference checks a shop's name for a customer, in a body or a query.
 func (c *checks) customerReference(field string, in text) {
-	if !c.describe(field, customerReferenceLimits()) && in.given && !validCustomerReference(in.value) {
-		c.add(field, problemCustomerReference())
+	reference := referenceUpTo(licensing.MaxCustomerReference)
+	if !c.describe(field, reference.limits()) && in.given && !reference.valid(in.value) {
+		c.add(field, reference.problem())
 	}
 }
 
-func customerReferenceLimits() Limits {
-	return Limits{MinLength: 1, MaxLength: licensing.MaxCustomerReference, Pattern: patternOneLine}
+// referenceUpTo is the rule for references: so many characters at most.
+type referenceUpTo int
+
+func (most referenceUpTo) limits() Limits {
+	return Limits{MinLength: 1, MaxLength: int(most), Pattern: patternOneLine}
 }
 
-func validCustomerReference(reference string) bool {
-	return reference != "" && utf8.RuneCountInString(reference) <= licensing.MaxCustomerReference &&
-		utf8.ValidString(reference) && !strings.ContainsFunc(reference, unicode.IsControl)
+func (most referenceUpTo) valid(reference string) bool {
+	return reference != "" && utf8.RuneCountInString(reference) <= int(most) && utf8.ValidString(reference) &&
+		!strings.ContainsFunc(reference, unicode.IsControl)
 }
 
-func problemCustomerReference() string {
-	return fmt.Sprintf("must have 1 to %d characters without control characters", licensing.MaxCustomerReference)
+func (most referenceUpTo) problem() string {
+	return fmt.Sprintf("must have 1 to %d characters without control characters", most)
 }
 
 // license parses the id of a license, or its key. No license of this store has an id that ParseID refuses.
@@ -324,6 +328,18 @@ func (c *checks) timestamp(field string, in text) time.Time {
 		return time.Time{}
 	}
 	return c.moment(field, in)
+}
+
+// momentOrDay parses an optional timestamp, or a date, which is its first moment in UTC.
+func (c *checks) momentOrDay(field string, in text) time.Time {
+	if c.describe(field, Limits{Format: formatMoment}) || !in.given {
+		return time.Time{}
+	}
+	t, ok := licensing.ParseMoment(in.value)
+	if !ok || t.IsZero() {
+		c.add(field, "must be a date such as 2030-12-31, or an RFC 3339 timestamp such as 2030-12-31T23:59:59Z")
+	}
+	return t
 }
 
 // moment parses an optional timestamp, in whole milliseconds.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -200,7 +201,17 @@ func (s *views) ListOrders(
 	read := func(ctx context.Context, orderNos []string) ([]*licensing.Order, error) {
 		return s.readOrders(ctx, owner, buyerEmail, orderNos)
 	}
-	return collect(ctx, s.walkFrom(owner, listing, page.Before), page, read, keep)
+	w := s.walkFrom(owner, listing, page.Before)
+	w.within(firstOrderNo(owner, page.Created.From), firstOrderNo(owner, page.Created.To))
+	return collect(ctx, w, page, read, keep)
+}
+
+// firstOrderNo returns the position of the first order from a time on; empty for the zero time.
+func firstOrderNo(owner licensing.Owner, from time.Time) string {
+	if from.IsZero() {
+		return ""
+	}
+	return licensing.FirstOrderNo(owner, from)
 }
 
 // readOrders reads orders in one request. It returns nil for an order that does not exist, or that is not the given

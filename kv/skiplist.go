@@ -22,6 +22,7 @@ import (
 type walk struct {
 	store   *views
 	listing string   // the beginning of the entries' keys
+	oldest  string   // the position at which the walk ends; empty: at the beginning of the listing
 	ready   []string // positions that were read and not yet returned, oldest first
 	levels  [layout.SkipLevels + 1]skipLevel
 	then    *walk // the listing that follows; nil: none
@@ -42,6 +43,17 @@ func (s *views) walkFrom(owner licensing.Owner, listing string, before store.Pos
 		w.levels[i].to, w.levels[i].all = string(before), before == ""
 	}
 	return w
+}
+
+// within bounds a walk that has not begun to the entries from a position on and before another position. An empty
+// position bounds nothing.
+func (w *walk) within(oldest, before string) {
+	w.oldest = oldest
+	for i := range w.levels {
+		if l := &w.levels[i]; before != "" && (l.all || l.to > before) {
+			l.to, l.all = before, false
+		}
+	}
 }
 
 // more reports whether there is another entry.
@@ -100,6 +112,7 @@ func (w *walk) read(ctx context.Context, level int) error {
 			return err
 		}
 	}
+	from = max(from, w.oldest)
 	prefix := w.listing
 	if level > 0 {
 		prefix = layout.SkipKey(level, w.listing)
@@ -108,6 +121,9 @@ func (w *walk) read(ctx context.Context, level int) error {
 	to := prefix + l.to
 	if l.all {
 		to = clientv3.GetPrefixRangeEnd(prefix)
+	} else if from >= l.to {
+		l.ended = true // nothing is between; etcd refuses no such range, and finds nothing
+		return nil
 	}
 	if err := w.store.slots.checkHere([]byte(prefix)); err != nil {
 		return err
@@ -120,6 +136,6 @@ func (w *walk) read(ctx context.Context, level int) error {
 	for _, kv := range response.Kvs {
 		l.stops = append(l.stops, string(kv.Key[len(prefix):]))
 	}
-	l.to, l.all, l.ended = from, false, from == ""
+	l.to, l.all, l.ended = from, false, from == w.oldest
 	return nil
 }

@@ -137,6 +137,15 @@ func TestWalk(t *testing.T) {
 				if got := walked(t, w, 50); !slices.Equal(got, rest) {
 					t.Errorf("from %s: %d positions, want %d", before, len(got), len(rest))
 				}
+				for _, oldest := range []string{"", "0", positions[1], positions[996], positions[998], "1"} {
+					some := slices.DeleteFunc(slices.Clone(rest),
+						func(position string) bool { return position < oldest })
+					w := s.walkFrom(labOwner, listing, "")
+					w.within(oldest, before)
+					if got := walked(t, w, 50); !slices.Equal(got, some) {
+						t.Errorf("from %s to %s: %d positions, want %d", oldest, before, len(got), len(some))
+					}
+				}
 			}
 		})
 	}

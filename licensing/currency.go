@@ -47,6 +47,20 @@ func CurrencyExponent(code string) int {
 	}
 }
 
+// DecimalAmount returns an amount of minor units as a decimal number, independent of the locale: 49.00 for USD, 4900
+// for JPY.
+func DecimalAmount(minor int64, code string) string {
+	digits, magnitude, sign := CurrencyExponent(code), uint64(minor), ""
+	if minor < 0 {
+		magnitude, sign = -magnitude, "-"
+	}
+	text := fmt.Sprintf("%0*d", digits+1, magnitude)
+	if digits > 0 {
+		text = text[:len(text)-digits] + "." + text[len(text)-digits:]
+	}
+	return sign + text
+}
+
 // FormatAmount formats an amount of minor units for people, as the locale does: "$49.00" in "en",
 // "49,00 $" in "de". It is exact for any size. An unknown locale is treated as English. The text
 // contains no-break spaces: it is for display, not for parsing.

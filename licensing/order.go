@@ -113,6 +113,17 @@ func NewOrderNo(owner Owner, ulid string) string {
 	return orderPrefix + SlotOf(owner).String() + ulid
 }
 
+// FirstOrderNo returns a text that sorts behind the numbers of all orders that an owner has created before a time, and
+// before the numbers of all other orders of the owner.
+func FirstOrderNo(owner Owner, created time.Time) string {
+	var ulid [10]byte // the milliseconds; the random part is left out
+	ms := max(created.UnixMilli(), 0)
+	for i := len(ulid) - 1; i >= 0; i-- {
+		ulid[i], ms = crockford[ms%32], ms/32
+	}
+	return NewOrderNo(owner, string(ulid[:]))
+}
+
 // ValidOrderNo reports whether text is in the form of an order number. No other text can be an
 // order's, so the service answers without a request to the store.
 func ValidOrderNo(text string) bool {

@@ -17,6 +17,9 @@ const (
 	ProviderOutside PaymentProvider = "outside"
 )
 
+// PaymentProviders lists the payment providers.
+func PaymentProviders() []PaymentProvider { return []PaymentProvider{ProviderSandbox, ProviderOutside} }
+
 // Payment is a payment of an order, as a record of its own: no other order can be paid with the same reference of the
 // same provider.
 type Payment struct {

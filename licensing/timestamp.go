@@ -19,5 +19,25 @@ func ParseTime(text string) (time.Time, bool) {
 	return t.UTC().Truncate(time.Millisecond), true
 }
 
+// ParseMoment parses a timestamp as ParseTime does, or a date such as 2030-12-31: the first moment of that day in UTC.
+func ParseMoment(text string) (time.Time, bool) {
+	if len(text) != len(time.DateOnly) {
+		return ParseTime(text)
+	}
+	day, err := time.Parse(time.DateOnly, text)
+	return day, err == nil
+}
+
+// TimeRange holds the times from From on and before To. A zero From or To bounds nothing.
+type TimeRange struct{ From, To time.Time }
+
+// Has reports whether t is in the range. The zero TimeRange has every time, any other has no zero time.
+func (r TimeRange) Has(t time.Time) bool {
+	if r == (TimeRange{}) {
+		return true
+	}
+	return !t.IsZero() && !t.Before(r.From) && (r.To.IsZero() || t.Before(r.To))
+}
+
 // FormatTime returns a timestamp that ParseTime parses.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeFormat) }

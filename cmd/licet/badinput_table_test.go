@@ -154,6 +154,10 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		`"a@example.com,b@example.com"`, `" a@example.com"`,
 		`"a\n@example.com"`, `"a@[127.0.0.1]"`, `"`+strings.Repeat("a", 243)+`@example.com"`)
 	productFilter := badQuery("product_id", "", "a/b", "é", strings.Repeat("x", 65))
+	moments := func(name string) badInput {
+		return badQuery(name, "", "now", "2031", "2031-02-30", "2031-01-01T00:00:00", "2031-01-01 00:00:00Z",
+			"20310101", "1893456000", "0001-01-01", "\x00")
+	}
 	buyerFilter := badQuery("buyer_email", "", "a", "@", "a@b", "A <a@example.com>", "a@example.com b@example.com",
 		"\x00@example.com")
 
@@ -305,6 +309,10 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			},
 		},
 		"GET /v1/orders": {bad: append(page("orders", 100), productFilter, buyerFilter,
+			badQuery("payment_provider", "", "Outside", "bank"),
+			badQuery("reference", "", "a\nb", "\x00", "\xff", strings.Repeat("x", 256)),
+			moments("created_from"), moments("created_to"), moments("paid_from"), moments("paid_to"),
+			moments("refunded_from"), moments("refunded_to"),
 			badQuery("status", append(words, "Paid", "activated", "paid,unpaid")...))},
 		"GET /v1/orders/{order_no}": {path: map[string]string{"order_no": x.paid}, bad: []badInput{order}},
 		"POST /v1/orders/{order_no}/cancel": {path: map[string]string{"order_no": x.canceled}, good: why,

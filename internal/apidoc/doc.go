@@ -12,6 +12,7 @@
 //	exchange.go    checks that requests and responses of HTTP (headers, types, bodies) match the document
 //	headers.go     headers of responses
 //	members.go     descriptions of members and parameters
+//	ordermembers.go descriptions of parameters of lists of orders
 //	operations.go  names, summaries and examples of the routes
 //	page.go        the generated parts of docs/reference/api.md
 //	released.go    changes that break clients of a released document

@@ -1,9 +1,12 @@
 package apidoc
 
+import "maps"
+
 // members describes members and parameters. A name that means something else in one schema, or in one operation, has a
 // row of its own there: License.status, listOrders.status.
 func members() map[string]string {
-	return map[string]string{
+	all := orderMembers()
+	maps.Copy(all, map[string]string{
 		"accepted":     "true",
 		"account_id":   "the account",
 		"action":       "the pressed button",
@@ -22,7 +25,6 @@ func members() map[string]string {
 		"budget_keys":        "the storage budget in keys; 0: none",
 		"buyer_email":        "the e-mail address of the buyer",
 		"customer_reference": "the shop's own name for the customer",
-		"canceled_at":        "when the order was canceled",
 		"complete": "true if every order and every granted license of the buyer that existed at the time of the " +
 			"request is redacted. One request redacts up to 100 of each: while false, send the same request again",
 		"created_at":      "when the service created the object",
@@ -128,7 +130,6 @@ func members() map[string]string {
 		"products":              "the products",
 		"quantity":              "number of licenses",
 		"reason":                "why, for people; line breaks are allowed",
-		"refund_due":            "true while money is to be refunded and the payment provider has not confirmed it",
 		"refunded_at":           "when the order was refunded",
 		"removals_per_month":    "how many devices end users may remove in a calendar month (UTC); 0: any number",
 		"removed":               "whether the device was bound",
@@ -228,9 +229,6 @@ func members() map[string]string {
 		"listLicenses.customer_reference": "only licenses with a customer's reference, compared exactly",
 		"listLicenses.external_key":       "only the license with an external key",
 		"listLicenses.product_id":         "only licenses of a product",
-		"listOrders.status":               "only orders with this status now",
-		"listOrders.buyer_email":          "only orders of a buyer, in any case. Percent-encode a `+`",
-		"listOrders.product_id":           "only orders of a product",
 		"listDeliveries.status":           "only deliveries with this status. Left out: all, in this order",
 
 		"Product.grace": "how long bound devices may go on after the end of a license; null: not at all",
@@ -376,7 +374,8 @@ func members() map[string]string {
 		"Readiness.status": "`ready`",
 		"Readiness.store_space": "which changes the store has room for: `free`, `reserve` while it is almost full, " +
 			"or `full`",
-	}
+	})
+	return all
 }
 
 const (

@@ -63,6 +63,7 @@ func limitsInWords(schema *openapi.Schema) (limits []string) {
 	}
 	if text := map[string]string{
 		"duration": "ISO 8601 duration", "email": "a plain address", "date-time": "RFC 3339",
+		"date-or-date-time": "a date (its beginning in UTC), or RFC 3339",
 	}[schema.Format]; text != "" {
 		add("%s", text)
 	}

@@ -3,6 +3,9 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"licet/licensing"
 	"licet/node/store"
@@ -23,6 +26,11 @@ type OrderFilter struct {
 	ProductID  string
 	Status     licensing.OrderStatus
 	BuyerEmail string // letter case does not matter
+	Provider   licensing.PaymentProvider
+	Reference  string // of a payment of the order
+	Created    licensing.TimeRange
+	Paid       licensing.TimeRange
+	Refunded   licensing.TimeRange
 }
 
 // ListLicenses lists an owner's licenses.
@@ -125,20 +133,71 @@ func (o *Orders) ListOrders(
 	ctx context.Context, owner licensing.Owner, filter OrderFilter, page store.Page,
 ) (list store.List[licensing.Order], err error) {
 	return admittedToList(ctx, o.core, owner, func() (list store.List[licensing.Order], err error) {
-		var keep func(*licensing.Order) bool
-		if filter.ProductID != "" || filter.Status != "" {
-			now := o.engine.Now()
-			keep = func(o *licensing.Order) bool {
-				return (filter.ProductID == "" || filter.ProductID == o.ProductID) &&
-					(filter.Status == "" || filter.Status == o.Status(now))
-			}
+		page = clamp(page)
+		page.Created = filter.Created
+		if filter.Reference != "" {
+			list, err = o.ordersOfPayment(ctx, owner, filter, page)
+		} else {
+			list, err = o.cfg.Queries.ListOrders(ctx, owner, filter.BuyerEmail, page, filter.keep(o.engine.Now()))
 		}
-		list, err = o.cfg.Queries.ListOrders(ctx, owner, filter.BuyerEmail, clamp(page), keep)
 		if err != nil {
 			return list, err
 		}
 		return list, o.showCurrentKeys(ctx, owner, pointers(list.Items)...)
 	})
+}
+
+// keep returns the predicate of a filter, except for the buyer, the time of creation and the reference; nil if the
+// filter has nothing else.
+func (f OrderFilter) keep(now time.Time) func(*licensing.Order) bool {
+	rest := f
+	rest.BuyerEmail, rest.Created, rest.Reference = "", licensing.TimeRange{}, ""
+	if rest == (OrderFilter{}) {
+		return nil
+	}
+	return func(o *licensing.Order) bool {
+		return (f.ProductID == "" || f.ProductID == o.ProductID) &&
+			(f.Status == "" || f.Status == o.Status(now)) &&
+			(f.Provider == "" || f.Provider == o.PaidThrough()) &&
+			f.Paid.Has(o.PaidAt) && f.Refunded.Has(o.RefundedAt)
+	}
+}
+
+// ordersOfPayment lists the orders whose payments have the reference of a filter, if the rest of the filter matches
+// them: no more than one order for each payment provider. It finds payments that have a record.
+func (o *Orders) ordersOfPayment(
+	ctx context.Context, owner licensing.Owner, filter OrderFilter, page store.Page,
+) (list store.List[licensing.Order], err error) {
+	var wants []store.Want
+	for _, provider := range licensing.PaymentProviders() {
+		wants = append(wants, store.Want{Ref: licensing.PaymentRef(owner, provider, filter.Reference)})
+	}
+	payments, err := o.cfg.Records.Load(ctx, wants...)
+	if err != nil {
+		return list, err
+	}
+	keep := filter.keep(o.engine.Now())
+	for _, payment := range payments {
+		if payment.Record.Payment == nil {
+			continue
+		}
+		order, err := o.readOrder(ctx, owner, payment.Record.Payment.OrderNo)
+		if err != nil {
+			return list, err
+		}
+		if filter.Created.Has(order.CreatedAt) && (keep == nil || keep(&order)) &&
+			(licensing.Customer{BuyerEmail: order.BuyerEmail}).Has(licensing.Customer{BuyerEmail: filter.BuyerEmail}) &&
+			(page.Before == "" || order.OrderNo < string(page.Before)) {
+			list.Items = append(list.Items, order)
+		}
+	}
+	slices.SortFunc(list.Items, func(a, b licensing.Order) int { return strings.Compare(b.OrderNo, a.OrderNo) })
+	list.Items = slices.CompactFunc(list.Items, func(a, b licensing.Order) bool { return a.OrderNo == b.OrderNo })
+	if len(list.Items) > page.Limit {
+		list.Items = list.Items[:page.Limit]
+		list.Next = store.Position(list.Items[page.Limit-1].OrderNo)
+	}
+	return list, nil
 }
 
 // ListProducts lists an owner's products.

@@ -28,7 +28,8 @@ type Listings interface {
 		keep func(*licensing.License) bool,
 	) (List[LicenseView], error)
 
-	// ListOrders reads all orders, or the orders with a buyer's e-mail address, in any case.
+	// ListOrders reads all orders, or the orders with a buyer's e-mail address, in any case. It reads no orders that
+	// were created outside of page.Created.
 	ListOrders(
 		ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.Order) bool,
 	) (List[licensing.Order], error)
@@ -49,6 +50,7 @@ type Position string
 type Page struct {
 	Before      Position
 	Limit, Scan int
+	Created     licensing.TimeRange // only of ListOrders
 }
 
 // List is a page of a list.

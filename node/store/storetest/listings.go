@@ -22,6 +22,7 @@ func RunListings(t *testing.T, open func(t *testing.T) store.Store) {
 		{"licenses, newest first", testListLicenses},
 		{"licenses with many devices", testListDevices},
 		{"orders, newest first", testListOrders},
+		{"orders of a period", testListPeriod},
 		{"orders and licenses of a buyer", testListBuyer},
 		{"an address that is removed", testListFormerBuyer},
 		{"granted licenses of a customer", testListCustomer},
@@ -227,6 +228,42 @@ func testListOrders(t *testing.T, f fixture) {
 		f.equal("some orders", all(f, limit, f.orders(owner, "", func(o *licensing.Order) bool {
 			return slices.ContainsFunc(big, func(b licensing.Order) bool { return b.OrderNo == o.OrderNo })
 		})), big)
+	}
+}
+
+func testListPeriod(t *testing.T, f fixture) {
+	owner := f.owner()
+	for _, other := range neighbors(owner) {
+		f.orderAt(other, "ada@example.com", created)
+	}
+	var numbers []string
+	at := func(i int) time.Time { return created.Add(time.Duration(i) * time.Millisecond) }
+	for i := range 8 {
+		numbers = append(numbers, f.orderAt(owner, "ada@example.com", at(i)).OrderNo)
+	}
+	slices.Reverse(numbers) // the last number is that of the oldest order
+	for from := -1; from <= 8; from++ {
+		for to := from; to <= 9; to++ {
+			period := licensing.TimeRange{From: at(from), To: at(to)}
+			want := numbers[len(numbers)-min(max(to, 0), 8) : len(numbers)-min(max(from, 0), 8)]
+			if from < 0 {
+				period.From = time.Time{}
+			}
+			if to > 8 {
+				period.To, want = time.Time{}, numbers[:len(numbers)-min(max(from, 0), 8)]
+			}
+			for _, email := range []string{"", "Ada@example.com"} {
+				for _, limit := range []int{1, 3, 100} {
+					got := all(f, limit, func(page store.Page) (store.List[licensing.Order], error) {
+						page.Created = period
+						return f.store.ListOrders(f.context(), owner, email, page, nil)
+					})
+					if !slices.Equal(numbersOf(got), want) {
+						t.Errorf("%d to %d, %d at a time: %q, want %q", from, to, limit, numbersOf(got), want)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -1,15 +1,15 @@
-// Package bulk moves licenses between a service and CSV files, through the API. It implements licet licenses export and
-// licet licenses import. The flags and the output of these commands are in package cli. Licenses of other services
-// become a CSV file in package migrate.
+// Package bulk moves licenses and orders between a service and CSV files, through the API. It implements licet licenses
+// export, licet licenses import and licet orders export. The flags and the output of these commands are in package cli.
+// Licenses of other services become a CSV file in package migrate.
 //
-// Both can be killed at any time. Repeating the same call continues.
+// Exports and imports can be killed at any time. Repeating the same call continues.
 //
 // # Export
 //
-// [Export] reads a listing page by page and writes a row for each license. A second file stores the position: the
-// cursor of the next page, and the length of the CSV file before it. Export writes the position only after the rows
+// [Export] reads a listing page by page and writes a row for each license or order. A second file stores the position:
+// the cursor of the next page, and the length of the CSV file before it. Export writes the position only after the rows
 // before it are on disk, and cuts the CSV file off at the position when it continues. So an export neither loses nor
-// repeats rows: a cursor continues at the same license, whatever was created meanwhile.
+// repeats rows: a cursor continues at the same item, whatever was created meanwhile.
 //
 // # Import
 //
@@ -30,7 +30,8 @@
 //
 // Only the journal decides how an import continues. The results are derived from the journal, for people.
 //
-//	columns.go     columns of an export
+//	columns.go     columns of an export of licenses
+//	orders.go      columns of an export of orders
 //	export.go      Export
 //	exportfile.go  an export to a file, with its position
 //	formula.go     apostrophes before formulas

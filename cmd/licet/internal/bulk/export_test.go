@@ -17,7 +17,9 @@ import (
 	"licet/internal/servicetest"
 )
 
-func newExport(c *client.Client) *bulk.Export { return &bulk.Export{Service: c, Now: time.Now} }
+type licenseExport = bulk.Export[client.License, client.LicenseFilter]
+
+func newExport(c *client.Client) *licenseExport { return bulk.ExportLicenses(c) }
 
 // wantExport compares an export with the listing.
 func wantExport(t *testing.T, text string, want map[string]client.License) {
@@ -129,7 +131,7 @@ func TestExportOfNothing(t *testing.T) {
 }
 
 // breakAfter ends an export once it has so many rows.
-func breakAfter(t *testing.T, e *bulk.Export, rows int64) context.Context {
+func breakAfter(t *testing.T, e *licenseExport, rows int64) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	e.Progress = func(n int64) {
 		if n >= rows {

@@ -33,12 +33,12 @@ type ExportSummary struct {
 
 // place is the position of an export: the first Bytes of the file are the rows of all pages before Cursor.
 type place struct {
-	Version int                  `json:"version"`
-	Columns []string             `json:"columns"`
-	Filter  client.LicenseFilter `json:"filter"`
-	Cursor  string               `json:"cursor"`
-	Bytes   int64                `json:"bytes"`
-	Rows    int64                `json:"rows"`
+	Version int             `json:"version"`
+	Columns []string        `json:"columns"`
+	Filter  json.RawMessage `json:"filter"`
+	Cursor  string          `json:"cursor"`
+	Bytes   int64           `json:"bytes"`
+	Rows    int64           `json:"rows"`
 }
 
 // ToFile writes all rows to a file, which appears when it is complete and replaces an existing file. After an error or
@@ -46,7 +46,7 @@ type place struct {
 //
 // No row is lost or repeated: the position is written only after the rows before it are on disk, and the rows behind
 // the last position are cut off. A cursor of the service continues at the same license, whatever was created meanwhile.
-func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum ExportSummary, err error) {
+func (e *Export[Item, Filter]) ToFile(ctx context.Context, path string, restart bool) (sum ExportSummary, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return sum, fmt.Errorf("%s is not a regular file: name another file, or leave out --file to write to "+
 			"standard output", path)
@@ -63,9 +63,9 @@ func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum Exp
 	sum.Before = at.Rows
 	w := &partialFile{file: file, path: path, at: at, now: e.Now, placed: e.Now()}
 	resumed := at.Cursor != ""
-	err = e.pages(ctx, at.Cursor, func(page []client.License, next string) error {
+	err = e.pages(ctx, at.Cursor, func(page []Item, next string) error {
 		resumed = false
-		if err := w.add(page, next); err != nil {
+		if err := w.add(len(page), func(out *csv.Writer) error { return e.writePage(out, page) }, next); err != nil {
 			return err
 		}
 		e.tell(w.at.Rows)
@@ -92,8 +92,12 @@ func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum Exp
 }
 
 // resume returns the position to continue from, and cuts the file off there.
-func (e *Export) resume(file *os.File, path string, restart bool) (place, error) {
-	at := place{Version: placeVersion, Columns: Columns(), Filter: e.Filter}
+func (e *Export[Item, Filter]) resume(file *os.File, path string, restart bool) (place, error) {
+	filter, err := json.Marshal(e.Filter)
+	at := place{Version: placeVersion, Columns: e.columns, Filter: filter}
+	if err != nil {
+		return at, err
+	}
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return at, err
@@ -112,7 +116,7 @@ func (e *Export) resume(file *os.File, path string, restart bool) (place, error)
 		return at, fmt.Errorf("%s and %s do not match, or another version wrote them: start again with --restart",
 			path+partialSuffix, path+placeSuffix)
 	}
-	if old.Filter != at.Filter {
+	if !bytes.Equal(old.Filter, at.Filter) {
 		return at, fmt.Errorf("%s is an interrupted export with other filters: finish it with those filters, start "+
 			"again with --restart, or choose another file", path+partialSuffix)
 	}
@@ -137,8 +141,8 @@ type partialFile struct {
 	placed time.Time // when the position was last written
 }
 
-// add writes a page.
-func (w *partialFile) add(page []client.License, next string) error {
+// add writes a page of so many rows.
+func (w *partialFile) add(n int, write func(*csv.Writer) error, next string) error {
 	var rows bytes.Buffer
 	out := csv.NewWriter(&rows)
 	if w.at.Bytes == 0 {
@@ -146,15 +150,15 @@ func (w *partialFile) add(page []client.License, next string) error {
 			return err
 		}
 	}
-	if err := writePage(out, page); err != nil {
+	if err := write(out); err != nil {
 		return err
 	}
-	n, err := w.file.Write(rows.Bytes())
+	size, err := w.file.Write(rows.Bytes())
 	if err != nil {
 		return err
 	}
-	w.at.Bytes += int64(n)
-	w.at.Rows += int64(len(page))
+	w.at.Bytes += int64(size)
+	w.at.Rows += int64(n)
 	w.at.Cursor = next
 	if now := w.now(); next != "" && now.Sub(w.placed) >= placeEvery {
 		w.placed = now

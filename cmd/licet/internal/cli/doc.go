@@ -28,7 +28,7 @@
 //	sandbox.go          licet sandbox
 //	licenses.go         licet licenses list, get, grant, devices, remove-device
 //	licensechanges.go   licet licenses suspend, reinstate, revoke, renew, reissue, update
-//	licensesexport.go   licet licenses export
+//	exports.go          licet licenses export, licet orders export
 //	licensesimport.go   licet licenses import
 //	activations.go      licet licenses activate, validate, deactivate
 //	products.go         licet products

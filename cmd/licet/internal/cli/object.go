@@ -86,12 +86,7 @@ func amount(value json.RawMessage, currency string) string {
 	if err != nil || minor < 0 {
 		return cell(value)
 	}
-	digits := licensing.CurrencyExponent(currency)
-	text := fmt.Sprintf("%0*d", digits+1, minor)
-	if digits > 0 {
-		text = text[:len(text)-digits] + "." + text[len(text)-digits:]
-	}
-	return text + " " + currency
+	return licensing.DecimalAmount(minor, currency) + " " + currency
 }
 
 // timestamp matches a time of the service.

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +23,7 @@ func (s orderGroup) orderCommands() *cobra.Command {
   licet orders get `+exampleOrder+`
   licet orders list --status paid --all --output json`,
 		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRecordPayment(),
-		s.ordersRefund(), s.ordersEvents())
+		s.ordersRefund(), s.ordersEvents(), s.ordersExport())
 }
 
 // words converts values of a string type to strings.
@@ -38,16 +41,13 @@ func (s orderGroup) ordersList() *cobra.Command {
 		use: "list", short: "List orders, newest first",
 		example: `  licet orders list --status paid --limit 50
   licet orders list --buyer-email anna@example.com
+  licet orders list --paid-from 2031-01-01 --paid-to 2031-02-01 --all
+  licet orders list --reference INV-2031-0042
   licet orders list --product-id editor --all --output json`,
 		route: "GET /v1/orders", scope: "orders:read",
 		flags: func(cmd *cobra.Command) {
-			fs := cmd.Flags()
-			fs.StringVar(&filter.Status, "status", "",
-				"only orders in this `state`: unpaid, paid, expired, canceled or refunded")
-			fs.StringVar(&filter.ProductID, "product-id", "", "only orders of this `product`")
-			fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only orders of the buyer with this `address`")
+			orderFilterFlags(cmd, &filter)
 			listFlags(cmd, pageStandard, pageMost)
-			Complete(cmd, "status", words(licensing.OrderStatuses())...)
 		},
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
@@ -62,6 +62,53 @@ func (s orderGroup) ordersList() *cobra.Command {
 		},
 	})
 }
+
+// orderFilterFlags adds the flags that select orders.
+func orderFilterFlags(cmd *cobra.Command, filter *client.OrderFilter) {
+	fs := cmd.Flags()
+	fs.StringVar(&filter.Status, "status", "",
+		"only orders in this `state`: unpaid, paid, expired, canceled or refunded")
+	fs.StringVar(&filter.ProductID, "product-id", "", "only orders of this `product`")
+	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only orders of the buyer with this `address`")
+	providers := words(licensing.PaymentProviders())
+	fs.StringVar(&filter.Provider, "payment-provider", "",
+		"only orders that are paid at this `provider`: "+strings.Join(providers, " or "))
+	fs.StringVar(&filter.Reference, "reference", "", "only the order of the payment with this `reference`")
+	for _, is := range []struct {
+		name   string
+		period *client.Period
+	}{{"created", &filter.Created}, {"paid", &filter.Paid}, {"refunded", &filter.Refunded}} {
+		which := "only orders that were " + is.name
+		fs.Var(momentValue{&is.period.From}, is.name+"-from", which+" at this `time` or later")
+		fs.Var(momentValue{&is.period.To}, is.name+"-to", which+" before this `time`")
+	}
+	Complete(cmd, "status", words(licensing.OrderStatuses())...)
+	Complete(cmd, "payment-provider", providers...)
+}
+
+// momentValue is a flag with a time: RFC 3339, or a date, which begins at midnight in UTC.
+type momentValue struct{ at *time.Time }
+
+// Set implements pflag.Value.
+func (v momentValue) Set(text string) error {
+	at, ok := licensing.ParseMoment(text)
+	if !ok {
+		return errors.New("write a date such as 2031-01-31, or a time such as 2031-01-31T12:00:00Z")
+	}
+	*v.at = at
+	return nil
+}
+
+// String implements pflag.Value.
+func (v momentValue) String() string {
+	if v.at == nil || v.at.IsZero() {
+		return ""
+	}
+	return licensing.FormatTime(*v.at)
+}
+
+// Type implements pflag.Value.
+func (v momentValue) Type() string { return "time" }
 
 func (s orderGroup) ordersGet() *cobra.Command {
 	return s.command(spec{
