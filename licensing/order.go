@@ -61,6 +61,13 @@ type Order struct {
 	Payment    string // the payment provider's reference
 	// Provider is where the order was paid, or must be paid; see PaidThrough.
 	Provider PaymentProvider
+	// Attempt counts the attempts to pay through the provider; see StartCheckout. Checkout is the provider's id of the
+	// latest attempt's checkout, which the provider ends at CheckoutEnds.
+	Attempt      int
+	Checkout     string
+	CheckoutEnds time.Time
+	AskAt        time.Time // when a sweep asks the provider about the checkout; zero: nothing remains to be asked
+
 	// RefundDue reports that the provider must refund the money: the shop has requested it, or the
 	// money was paid for a canceled order. It is cleared when the refund is recorded, and when the
 	// provider has refused the refund permanently.

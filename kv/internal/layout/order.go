@@ -53,6 +53,10 @@ func (s *Order) table() fieldTable {
 		{28, arrayOrNone(o.PaySeed.Salt[:])},
 		{29, licenseKeyVar{&o.UpgradeOf}},
 		textField(30, &o.Provider),
+		numberField(31, &o.Attempt),
+		textField(32, &o.Checkout),
+		timeField(33, &o.CheckoutEnds),
+		timeField(45, &o.AskAt),
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}
