@@ -25,6 +25,7 @@ type ledger struct {
 	devices  map[string]state  // of each "license key device"
 	licenses map[string]bool
 	acks     atomic.Int64
+	resting  atomic.Bool // contenders pause between two changes
 }
 
 // state is what is known of a device.

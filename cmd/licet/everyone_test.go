@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"licet/internal/depth"
 	"licet/internal/etcdtest"
@@ -29,6 +30,7 @@ func (l *ledger) storm(ctx context.Context, a api, name, sharedKey string) error
 		if err != nil && !refusal(err) && !brokenConnection(err) && ctx.Err() == nil {
 			return err
 		}
+		time.Sleep(pause)
 	}
 	return nil
 }

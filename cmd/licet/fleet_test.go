@@ -207,7 +207,7 @@ func refusal(err error) bool {
 }
 
 // pause is how long a worker rests between two walks, so that tests that run at once leave each other some time.
-var pause = depth.Of(50*time.Millisecond, 0)
+var pause = depth.Of(500*time.Millisecond, 0)
 
 // weather does the main job until ctx ends, whatever is refused meanwhile, and returns any other error.
 func (l *ledger) weather(ctx context.Context, a api, name, sharedKey string) error {

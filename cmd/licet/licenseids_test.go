@@ -85,7 +85,7 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 	files := map[string][]byte{"the log": []byte(p.log.String() + p.stdout), backup: readFile(t, backup)}
 	err = filepath.WalkDir(filepath.Join(p.dir, "etcd"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			files[path] = readFile(t, path)
+			files[path] = bytes.TrimRight(readFile(t, path), "\x00") // etcd allocates 64 MB for each log
 		}
 		return err
 	})
@@ -101,6 +101,7 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 		if bytes.Contains(bytes.ToLower(content), []byte(strings.ToLower(external))) {
 			t.Errorf("%s holds an external key", name)
 		}
+		upper := bytes.ToUpper(content)
 		for id, had := range keys {
 			for i, key := range had {
 				body := strings.ReplaceAll(key[strings.Index(key, "-"):], "-", "")
@@ -109,7 +110,7 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 					t.Fatal(err)
 				}
 				// The first 13 bytes hold 104 of the 105 bits that matter.
-				if bytes.Contains(content, packed[:13]) || bytes.Contains(bytes.ToUpper(content), []byte(body)) {
+				if bytes.Contains(content, packed[:13]) || bytes.Contains(upper, []byte(body)) {
 					t.Errorf("%s holds key %d of %s", name, i, id)
 				}
 			}

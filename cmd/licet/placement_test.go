@@ -34,6 +34,9 @@ func (l *ledger) contend(ctx context.Context, a api, name, key string) error {
 		}
 	}
 	for i := 0; ctx.Err() == nil; i++ {
+		if l.resting.Load() {
+			time.Sleep(pause)
+		}
 		device := fmt.Sprintf("%s-%d", name, i)
 		err := insist(func() error { return l.bind(ctx, a, key, device) })
 		if err == nil {
@@ -127,7 +130,9 @@ func TestPlacement(t *testing.T) {
 	signal(syscall.SIGSTOP)
 	floor := book.acks.Load() + depth.Of[int64](100, 300)
 	waitFor(t, func() bool { return book.acks.Load() >= floor })
+	book.resting.Store(true)
 	time.Sleep(5 * time.Second) // what it was sent is over by then
+	book.resting.Store(false)
 	signal(syscall.SIGCONT)
 	f.route(at, stopped)
 
