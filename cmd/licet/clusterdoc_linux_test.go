@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"licet/internal/depth"
 )
 
 // clone is a copy of the repository, for pages whose commands build programs there and use fixed ports.
@@ -23,7 +25,7 @@ type clone struct {
 // newClone copies the tracked files of the repository. It skips the test unless the tests run at full depth.
 func newClone(t *testing.T) *clone {
 	t.Helper()
-	needFullDepth(t)
+	depth.NeedFull(t)
 	needTools(t, "bash", "git", "go", "ip", "curl", "openssl")
 	c := &clone{t: t, dir: t.TempDir()}
 	out, err := exec.CommandContext(t.Context(), "bash", "-c",

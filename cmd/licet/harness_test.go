@@ -206,14 +206,6 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// needFullDepth skips a test that builds programs, for up to a minute, unless the tests run at full depth.
-func needFullDepth(t *testing.T) {
-	t.Helper()
-	if !depth.Full() {
-		t.Skip("builds programs: LICET_TEST_DEPTH=full")
-	}
-}
-
 // servicePID returns the id of the process that runs the service: of a licet dev, its child.
 func (p *process) servicePID(t *testing.T) int {
 	t.Helper()

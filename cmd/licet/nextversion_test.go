@@ -24,7 +24,7 @@ import (
 // on: its feed, histories, lookups, long polls and webhooks carry the new kind and members through, and have a
 // placeholder for the new format. The test builds a program, so it runs at full depth only.
 func TestNextVersion(t *testing.T) {
-	needFullDepth(t)
+	depth.NeedFull(t)
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
 	flags := []string{"-tags", "licetnext", "-ldflags", "-X main.version=next"}

@@ -1,6 +1,9 @@
 package depth
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // variable is the environment variable that sets the depth: full, or anything else for the usual depth.
 const variable = "LICET_TEST_DEPTH"
@@ -14,4 +17,12 @@ func Of[T any](usual, full T) T {
 		return full
 	}
 	return usual
+}
+
+// NeedFull skips a test that builds a program, which takes up to a minute, unless tests run at full depth.
+func NeedFull(t testing.TB) {
+	t.Helper()
+	if !Full() {
+		t.Skip("builds a program: " + variable + "=full")
+	}
 }

@@ -12,11 +12,9 @@ import (
 	"licet/loadtest/rig"
 )
 
-// TestCapacityIsFilled runs all of it in small, at full depth only: real etcd, a real node.
+// TestCapacityIsFilled runs all of it in small: real etcd, a real node.
 func TestCapacityIsFilled(t *testing.T) {
-	if !depth.Full() {
-		t.Skip("it takes a quarter of a minute")
-	}
+	depth.NeedFull(t)
 	t.Parallel()
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer

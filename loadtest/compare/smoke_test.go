@@ -53,18 +53,13 @@ func unfair(d document) (below []result) {
 	return below
 }
 
-// TestEveryRowIsFilled runs the comparison in small: real etcd, real nodes. At full depth it runs every row, at the
-// usual depth rows that share one store. Their speed does not matter, but no attack of the row fair may leave less than
-// fairFloor.
+// TestEveryRowIsFilled runs the comparison in small: real etcd, real nodes. Its speed does not matter, but no attack of
+// the row fair may leave less than fairFloor.
 func TestEveryRowIsFilled(t *testing.T) {
+	depth.NeedFull(t)
 	t.Parallel()
 	var cfg config
-	if !depth.Full() {
-		cfg.only = []string{
-			"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99",
-		}
-	}
-	d := quickly(t, "--only="+strings.Join(cfg.only, ","))
+	d := quickly(t)
 	if !d.Quick || d.Machine.Cores == 0 || d.Machine.Go == "" || d.Machine.Etcd == "" {
 		t.Errorf("got %+v", d.Machine)
 	}

@@ -9,17 +9,15 @@ import (
 	"time"
 
 	"licet/client"
-	"licet/internal/depth"
 	"licet/loadtest/rig"
 	"licet/loadtest/trial"
 	"licet/loadtest/trial/trialtest"
 )
 
-// TestSmallDay plays a day in small, and at full depth a whole one: real etcd, real nodes. Then it changes things
-// without telling the ledger, and each change must be found.
-func TestSmallDay(t *testing.T) {
-	size := depth.Of([]string{"--orders", "60", "--refunds", "8"}, []string{"--members", "3"})
-	ctx, cfg, progress := trialtest.Small(t, parseConfig, size...)
+// TestDay plays a whole day: real etcd, real nodes. Then it changes things without telling the ledger, and each change
+// must be found.
+func TestDay(t *testing.T) {
+	ctx, cfg, progress := trialtest.Begin(t, parseConfig, "--members", "3")
 	premises, err := newStage(ctx, cfg, progress)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"licet/client"
-	"licet/internal/depth"
 	"licet/loadtest/rig"
 	"licet/loadtest/trial"
 	"licet/loadtest/trial/trialtest"
@@ -19,8 +18,8 @@ import (
 // done that the journal does not know of, and deliveries are struck from the books,
 // each of which must be found.
 func TestSmallRun(t *testing.T) {
-	ctx, cfg, progress := trialtest.Small(t, parseConfig, "--activations", depth.Of("80", "150"), "--kills", "4",
-		"--failures-each", "1", "--impatience", depth.Of("8s", "15s"))
+	ctx, cfg, progress := trialtest.Begin(t, parseConfig, "--activations", "150", "--kills", "4",
+		"--failures-each", "1")
 	s, err := newScene(ctx, cfg, progress)
 	if err != nil {
 		t.Fatal(err)

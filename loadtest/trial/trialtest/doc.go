@@ -1,4 +1,4 @@
-// Package trialtest helps the tests of load programs: they run a program in small against a real etcd and real nodes,
+// Package trialtest helps the tests of load programs: they run a program against a real etcd and real nodes,
 // and again with a fault put in, which the program must find.
 //
 // The map of the package:

@@ -15,15 +15,13 @@ import (
 // parser reads a program's command line.
 type parser[C any] func(args []string, stderr io.Writer) (C, error)
 
-// Small begins a test that plays a trial with these flags besides the usual ones: in small, or at full depth as large
-// as .ci/run wants. If the test fails, it logs the trial's progress.
-func Small[C any](t *testing.T, parse parser[C], more ...string) (context.Context, C, *rig.Progress) {
+// Begin begins a test that plays a trial with these flags besides the usual ones. If the test fails, it logs the
+// trial's progress.
+func Begin[C any](t *testing.T, parse parser[C], more ...string) (context.Context, C, *rig.Progress) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	depth.NeedFull(t)
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), depth.Of[time.Duration](4, 15)*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
 	args := append([]string{"--members", "1", "--dir", t.TempDir()}, more...)
 	if rig.RaceFlag != "" {
