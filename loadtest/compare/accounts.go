@@ -22,13 +22,7 @@ type crowd struct {
 // accounts measures new devices on licenses of many accounts, and on as many licenses of one account. Then it measures
 // the same while each of these accounts has an endpoint that wants all events. No node delivers, since deliveries take
 // the cores that are measured: a load with endpoints measures what recording costs.
-func (l *lab) accounts(ctx context.Context) error {
-	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention, withoutDelivery()...)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) accounts(ctx context.Context, b *bench) error {
 	l.progress.Step("creating %d accounts", l.cfg.Accounts)
 	c := &crowd{bench: b, keys: make([]string, l.cfg.Accounts)}
 	if err := rig.Each(ctx, len(c.keys), keyMakers, func(ctx context.Context, i int) (err error) {

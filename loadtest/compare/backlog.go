@@ -20,13 +20,7 @@ const (
 // backlog records events while an endpoint is disabled. Then a node that has just
 // started delivers all of them. It measures how fast it delivers while devices are
 // bound, and how much memory it holds.
-func (l *lab) backlog(ctx context.Context) error {
-	l.progress.Step("starting etcd and a node")
-	b, err := l.bench(ctx, 1, usualRetention, append(webhookFlags(), "--record-activations")...)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) backlog(ctx context.Context, b *bench) error {
 	b.alone()
 	e, err := b.subscribe(ctx)
 	if err != nil {

@@ -36,17 +36,12 @@ type full struct {
 
 // capacity fills a store and measures what it takes: disk, memory, and the time of each
 // task that an operator has with it.
-func (l *lab) capacity(ctx context.Context) error {
+func (l *lab) capacity(ctx context.Context, b *bench) error {
 	// The database with all history, its copy while it is defragmented, a backup, and
 	// etcd's log, of which etcd keeps some whatever the size of the store.
 	if err := checkDisk(l.dir, 2*gibibyte+1200*int64(l.cfg.Devices)); err != nil {
 		return err
 	}
-	b, err := l.bench(ctx, 1, usualRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
 	b.alone()
 	f := &full{lab: l, bench: b,
 		filler: &filler{node: b.node, apiKey: b.apiKey, each: l.cfg.PerLicense, list: &rig.Keys{}}}

@@ -9,13 +9,7 @@ import (
 
 // eventsOn measures new devices while an endpoint gets all events, and while there is
 // no endpoint, on one store. What recording alone costs, the row accounts shows for information.
-func (l *lab) eventsOn(ctx context.Context) error {
-	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention, webhookFlags()...)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) eventsOn(ctx context.Context, b *bench) (err error) {
 	// The measured node delivers, as the only node of a service would. The idle seeder
 	// would take the same processors without noticing that the measured node is busy.
 	b.seeder.Kill()

@@ -9,8 +9,8 @@ import (
 )
 
 // external measures what an activation by an external key costs more than one by the license key of the same license.
-func (l *lab) external(ctx context.Context) error {
-	return l.bindRounds(ctx, "external keys", l.externalRound)
+func (l *lab) external(ctx context.Context, b *bench) error {
+	return l.bindRounds(ctx, b, "external keys", l.externalRound)
 }
 
 func (l *lab) externalRound(ctx context.Context, b *bench, round int) error {

@@ -58,7 +58,7 @@ func defaultLimits() []string {
 // fair measures one account's new devices on distinct licenses while another account
 // attacks through one door, at the measured node or at another one. Each attack meets a store of its own, so that it
 // does not answer for what other attacks have left. Only a small load has one store for all.
-func (l *lab) fair(ctx context.Context) error {
+func (l *lab) fair(ctx context.Context, _ *bench) error {
 	wanted := slices.DeleteFunc(attacks(), func(d door) bool { return !l.cfg.wantsAttack(d) })
 	together := 1
 	if l.cfg.quick {

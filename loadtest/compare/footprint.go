@@ -16,12 +16,7 @@ const devicesEach = 3
 
 // footprint binds devices to many licenses on a new store, and then reads how much
 // memory the node holds.
-func (l *lab) footprint(ctx context.Context) error {
-	b, err := l.bench(ctx, 1, usualRetention, manyClients()...)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) footprint(ctx context.Context, b *bench) error {
 	n := l.cfg.Remembered
 	l.progress.Step("granting %d licenses", n)
 	list, err := b.grant(ctx, n, devicesEach)

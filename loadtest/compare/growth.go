@@ -12,12 +12,7 @@ const pageLimit = 100
 
 // devices compares a license with very many devices to a license with some: how long one
 // more device takes, and how long the first page takes. One client asks both in turns.
-func (l *lab) devices(ctx context.Context) error {
-	b, err := l.bench(ctx, 1, usualRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) devices(ctx context.Context, b *bench) error {
 	workers := max(l.best.hot.workers, warmers)
 	large, err := b.grant(ctx, 1, unlimited)
 	if err != nil {
@@ -90,13 +85,7 @@ func pager(c *conn, apiKey string, list *rig.Keys) worker {
 
 // members measures new devices on distinct licenses with an etcd of three members, all on
 // the same cores.
-func (l *lab) members(ctx context.Context) error {
-	l.progress.Step("starting etcd with three members, and two nodes")
-	b, err := l.bench(ctx, 3, usualRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) members(ctx context.Context, b *bench) error {
 	put, err := l.sweepPuts(ctx, b)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 
 // leases measures what a renewal of a lease costs more than a new lease. Renewals ask for ever longer leases, so that
 // each is stored although the one before was a moment ago.
-func (l *lab) leases(ctx context.Context) error {
-	return l.bindRounds(ctx, "leases", l.leasesRound)
+func (l *lab) leases(ctx context.Context, b *bench) error {
+	return l.bindRounds(ctx, b, "leases", l.leasesRound)
 }
 
 // mostLeases is how many devices a floating license may have.

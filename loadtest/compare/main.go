@@ -65,39 +65,60 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 		return nil, err
 	}
 	l := &lab{cfg: cfg, dir: dir, licet: program, report: newReport(), progress: progress}
-	for _, part := range []struct {
-		name string
-		rows []string
-		run  func(context.Context) error
-	}{
-		{"rounds", []string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm",
-			"guessing", "soak"}, l.rounds},
-		{"devices", []string{"devices"}, l.devices},
-		{"memory", []string{"memory"}, l.footprint},
-		{"members", []string{"members"}, l.members},
-		{"placement", []string{"placement"}, l.placement},
-		{"events-on", []string{"events-on"}, l.eventsOn},
-		{"accounts", []string{"accounts"}, l.accounts},
-		{"external", []string{"external"}, l.external},
-		{"leases", []string{"leases"}, l.leases},
-		{"receipts", []string{"receipts"}, l.receipts},
-		{"fair", []string{"fair"}, l.fair},
-		{"backlog", []string{"backlog", "deliveries"}, l.backlog},
-		{"soak", []string{"soak"}, l.soak},
-		{"capacity", []string{capacityRow}, l.capacity},
-	} {
-		if !cfg.wants(part.rows...) {
+	for _, p := range l.parts() {
+		if !cfg.wants(p.rows...) {
 			continue
 		}
-		if err := part.run(ctx); err != nil {
-			return l.report, fmt.Errorf("%s: %w", part.name, err)
-		}
-		if err := l.cleanUp(); err != nil {
-			return l.report, err
+		if err := errors.Join(l.runPart(ctx, &p), l.cleanUp()); err != nil {
+			return l.report, fmt.Errorf("%s: %w", p.rows[0], err)
 		}
 	}
 	progress.Step("done")
 	return l.report, nil
+}
+
+// part measures rows on a store of its own.
+type part struct {
+	rows      []string
+	members   int      // of etcd; 0: the part starts its stores itself
+	retention string   // of etcd's history
+	flags     []string // of the nodes
+	run       func(context.Context, *bench) error
+}
+
+func (l *lab) parts() []part {
+	return []part{
+		{[]string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm",
+			"guessing", "soak"}, 1, usualRetention, manyClients(), l.rounds},
+		{[]string{"devices"}, 1, usualRetention, nil, l.devices},
+		{[]string{"memory"}, 1, usualRetention, manyClients(), l.footprint},
+		{[]string{"members"}, 3, usualRetention, nil, l.members},
+		{[]string{"placement"}, 1, usualRetention, nil, l.placement},
+		{[]string{"events-on"}, 1, usualRetention, webhookFlags(), l.eventsOn},
+		{[]string{"accounts"}, 1, usualRetention, withoutDelivery(), l.accounts},
+		{[]string{"external"}, 1, usualRetention, nil, l.external},
+		{[]string{"leases"}, 1, usualRetention, nil, l.leases},
+		{[]string{"receipts"}, 1, usualRetention, nil, l.receipts},
+		{[]string{"fair"}, 0, "", nil, l.fair},
+		{[]string{"backlog", "deliveries"}, 1, usualRetention, append(webhookFlags(), "--record-activations"),
+			l.backlog},
+		{[]string{"soak"}, 1, soakRetention, nil, l.soak},
+		{[]string{capacityRow}, 1, usualRetention, nil, l.capacity},
+	}
+}
+
+// runPart runs a part, with etcd and two nodes of its own.
+func (l *lab) runPart(ctx context.Context, p *part) error {
+	if p.members == 0 {
+		return p.run(ctx, nil)
+	}
+	l.progress.Step("%s: starting etcd (members: %d) and two nodes", p.rows[0], p.members)
+	b, err := l.bench(ctx, p.members, p.retention, p.flags...)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	return p.run(ctx, b)
 }
 
 // cleanUp removes the stores, so that what is measured next gets an empty disk.

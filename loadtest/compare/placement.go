@@ -23,13 +23,7 @@ type nodeGroup struct {
 // placement compares several nodes with one: first all nodes get requests for the same license, and then each node gets
 // requests for any license. All share the same cores, so more nodes can't do more; the row measures how much less they
 // do.
-func (l *lab) placement(ctx context.Context) error {
-	l.progress.Step("starting etcd and %d nodes", nodeCounts()[1])
-	b, err := l.bench(ctx, 1, usualRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) placement(ctx context.Context, b *bench) error {
 	c := &nodeGroup{lab: l, bench: b, hot: make(map[int]shape), cold: make(map[int]shape)}
 	defer c.stop()
 	for number := range l.cfg.Rounds {

@@ -3,8 +3,8 @@ package main
 import "context"
 
 // receipts measures what an activation with a receipt costs more than an activation without one.
-func (l *lab) receipts(ctx context.Context) error {
-	return l.bindRounds(ctx, "receipts", l.receiptsRound)
+func (l *lab) receipts(ctx context.Context, b *bench) error {
+	return l.bindRounds(ctx, b, "receipts", l.receiptsRound)
 }
 
 func (l *lab) receiptsRound(ctx context.Context, b *bench, round int) error {

@@ -18,13 +18,7 @@ const (
 )
 
 // rounds measures all rows that are compared with the baseline, on one store, in turns.
-func (l *lab) rounds(ctx context.Context) error {
-	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention, manyClients()...)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) rounds(ctx context.Context, b *bench) error {
 	if err := l.sweep(ctx, b); err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}

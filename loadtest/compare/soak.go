@@ -22,12 +22,7 @@ const (
 // soak runs a node for long at half of its highest rate. Each license gets a first, a
 // second and a third device. From then on its oldest device is removed before a new one is
 // bound.
-func (l *lab) soak(ctx context.Context) error {
-	b, err := l.bench(ctx, 1, soakRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
+func (l *lab) soak(ctx context.Context, b *bench) error {
 	// The limit exceeds the number of devices, so that a late removal causes no refusal.
 	list, err := b.grant(ctx, l.cfg.Licenses, devicesEach+2)
 	if err != nil {

@@ -56,16 +56,10 @@ func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, err
 	return best, nil
 }
 
-// bindRounds measures rounds of a row on a store of its own, with as many workers as bind new devices fastest.
+// bindRounds measures rounds of a row, with as many workers as bind new devices fastest.
 func (l *lab) bindRounds(
-	ctx context.Context, what string, round func(ctx context.Context, b *bench, number int) error,
+	ctx context.Context, b *bench, what string, round func(ctx context.Context, b *bench, number int) error,
 ) error {
-	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
 	if err := l.findBestBind(ctx, b); err != nil {
 		return err
 	}
