@@ -267,7 +267,7 @@ func makeVectors(t *testing.T) *vectors {
 	})
 	add("an old receipt within the application's grace", "", func(e *vector) {
 		e.Receipt = signed(func(r *receipt.Receipt) { r.IssuedAt, r.NotBefore = now-3*day, now-3*day })
-		e.Grace = 2 * day
+		e.Grace = 3 * day
 	})
 
 	// The form of a document.
@@ -470,13 +470,22 @@ func makeVectors(t *testing.T) *vectors {
 		end := "2030-01-01T00:00:00.000Z"
 		r.LicenseEndsAt, r.Status = &end, "expired"
 	})))
-	add("older than revocation_max_age, without a list", "stale", use(signed(func(r *receipt.Receipt) {
-		r.IssuedAt, r.NotBefore = now-day-1, now-day-1
-	})))
-	add("older than revocation_max_age, with an old list", "stale", func(e *vector) {
-		e.Receipt = signed(func(r *receipt.Receipt) { r.IssuedAt, r.NotBefore = now-3*day, now-3*day })
-		e.Revocations = []string{listWith(func(l *receipt.Revocations) { l.AsOf = now - 2*day })}
-	})
+	for _, bound := range []struct {
+		name, want string
+		age        int64
+	}{{"a second younger than", "", day - 1}, {"as old as", "stale", day}, {"older than", "stale", 2 * day}} {
+		add(bound.name+" revocation_max_age, without a list", bound.want, use(signed(func(r *receipt.Receipt) {
+			r.IssuedAt, r.NotBefore = now-bound.age, now-bound.age
+		})))
+		add(bound.name+" revocation_max_age, with a list", bound.want, func(e *vector) {
+			e.Receipt = signed(func(r *receipt.Receipt) { r.IssuedAt, r.NotBefore = now-3*day, now-3*day })
+			e.Revocations = []string{listWith(func(l *receipt.Revocations) { l.AsOf = now - bound.age })}
+		})
+		add(bound.name+" revocation_max_age and the application's grace", bound.want, func(e *vector) {
+			e.Receipt = signed(func(r *receipt.Receipt) { r.IssuedAt, r.NotBefore = now-hour-bound.age, now-hour-bound.age })
+			e.Grace = hour
+		})
+	}
 
 	// The set of keys.
 	keysHead, keysContent := part(t, keys, 0), part(t, keys, 1)

@@ -70,7 +70,7 @@ func (v *Verifier) Verify(d Documents, seen Seen, now time.Time) (*Verified, See
 	if uint64(r.Revision) <= voided || r.Status == "revoked" || r.Status == "suspended" {
 		return nil, seen, in(ReceiptDocument, refuse(Voided, "the service has revoked the receipt"))
 	}
-	if age := at - known; r.RevocationsAge > 0 && age > r.RevocationsAge+int64(v.Grace/time.Second) {
+	if age := at - known; r.RevocationsAge > 0 && age >= r.RevocationsAge+int64(v.Grace/time.Second) {
 		return nil, seen, in(RevocationsDocument,
 			refuse(Stale, "the newest list of revocations is %d seconds old", age))
 	}

@@ -78,7 +78,7 @@ func (c *cdn) forget() {
 	clear(c.kept)
 }
 
-// TestAgeOfRevocations measures for how long a program accepts a receipt that is void: never for longer than
+// TestAgeOfRevocations measures for how long a program accepts a receipt that is void: for less than
 // revocation_max_age, whatever voids the receipt, although the program reaches nothing but a cache of documents, and
 // that not always, or no longer. While the receipt is good, the cache is enough for the program to go on.
 func TestAgeOfRevocations(t *testing.T) {
@@ -133,26 +133,32 @@ func TestAgeOfRevocations(t *testing.T) {
 			}
 			if round == 0 { // the program has a new list when its network ends: so a void receipt counts for longest
 				cache.forget()
-				clock.ahead.Add(int64(most/2 + time.Second))
-				want(t, "before it is "+name, check(t, l), true, "")
+				for asked := cache.asked; cache.asked == asked && !t.Failed(); {
+					clock.ahead.Add(int64(time.Second))
+					want(t, "before it is "+name, check(t, l), true, "")
+				}
 			}
 			if err := revoke(licenseKey); err != nil {
 				t.Fatal(name, err)
 			}
 			void := clock.now()
-			for clock.now().Sub(void) < 3*most {
+			for age := time.Duration(0); age < 3*most; age = clock.now().Sub(void) {
 				cache.away.Store(round == 0 || random.IntN(3) == 0)
 				if check(t, l).Allowed {
 					longest = max(longest, clock.now().Sub(void))
 				}
-				clock.ahead.Add(int64(time.Duration(500+random.IntN(4000)) * time.Millisecond))
+				step := time.Duration(500+random.IntN(4000)) * time.Millisecond
+				if age > most-5*time.Second && age < most+2*time.Second { // around the bound, no check comes too late
+					step = 50 * time.Millisecond
+				}
+				clock.ahead.Add(int64(step))
 			}
 			cache.away.Store(false)
 		}
 	}
 	t.Logf("a void receipt was accepted for %v; the cache has asked the service %d times", longest, cache.asked)
-	if longest > most+time.Second { // documents have whole seconds
-		t.Errorf("a void receipt was accepted for %v, longer than %v", longest, most)
+	if longest >= most {
+		t.Errorf("a void receipt was accepted for %v: not less than %v", longest, most)
 	}
 	if longest < most*9/10 { // without a network
 		t.Errorf("a void receipt was accepted for %v at most: the test measures nothing", longest)

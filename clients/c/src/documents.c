@@ -428,8 +428,8 @@ void licet_i_verify(const struct licet_verifier *v, const struct licet_documents
   verdict->reason = check_lists(v, d, seen, now, &keys, verdict);
   if (verdict->reason != LICET_R_NONE || verdict->max_age == 0) return;
   age = now - verdict->known;
-  verdict->in_grace = age > verdict->max_age;
-  if (verdict->in_grace && age - verdict->max_age > v->config->grace_seconds) verdict->reason = LICET_R_STALE;
+  verdict->in_grace = age >= verdict->max_age;
+  if (verdict->in_grace && age - verdict->max_age >= v->config->grace_seconds) verdict->reason = LICET_R_STALE;
 }
 
 enum licet_reason licet_i_position(const char *document, int64_t *after, int64_t *epoch) {

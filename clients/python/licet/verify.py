@@ -88,6 +88,6 @@ def verify(want: Expected, documents: Documents, seen: Seen, now: int) -> Verifi
     for each in lists:
         for ids in ((receipt.sub,), (receipt.sub, receipt.device_id)):
             require(not each.voids(receipt.revision, *ids), "voided", "receipt", "the service has revoked the receipt")
-    fresh = receipt.revocation_max_age == 0 or now - known <= receipt.revocation_max_age + want.grace
+    fresh = receipt.revocation_max_age == 0 or now - known < receipt.revocation_max_age + want.grace
     require(fresh, "stale", "revocations", f"the newest list is {now - known} seconds old")
     return Verified(receipt, keys, known, replace(shown, license_id=receipt.sub, revision=receipt.revision))

@@ -67,7 +67,7 @@ export async function verify(want: Expected, documents: Documents, seen: Seen, n
     const isVoid = (await voids(list, revision, sub)) || (await voids(list, revision, sub, device_id));
     require(!isVoid, "voided", "receipt", "the service has revoked the receipt");
   }
-  require(revocation_max_age === 0 || now - known <= revocation_max_age + want.grace, "stale", "revocations",
+  require(revocation_max_age === 0 || now - known < revocation_max_age + want.grace, "stale", "revocations",
     `the newest list is ${now - known} seconds old`);
   return { receipt, keys, known, seen: { ...shown, license_id: sub, revision } };
 }
