@@ -35,17 +35,23 @@ func TestConformance(t *testing.T) {
 		do, named := map[string]string{
 			"POST /v1/licenses/activate": "activate", "POST /v1/licenses/validate": "validate",
 			"POST /v1/licenses/deactivate": "deactivate", "POST /v1/trials": "trial",
-			"GET /v1/accounts/{account_id}/{mode}/jwks.json": "activate",
+			"GET /v1/accounts/{account_id}/{mode}/jwks.json":   "activate",
+			"GET /v1/accounts/{account_id}/{mode}/revocations": "refresh",
 		}[route.Method+" "+route.Pattern]
 		if !named {
 			continue
 		}
 		for _, refusal := range route.Refusals {
 			t.Run(fmt.Sprintf("%s %d", route.Pattern, refusal.Code), func(t *testing.T) {
+				if do == "refresh" {
+					w.refuseList(t, refusal)
+					return
+				}
 				w.refuse(t, route.Pattern, do, refusal)
 			})
 		}
 	}
+	t.Run("lists of revocations", w.lists)
 }
 
 // call is a call of a client. Each one is of a program that has just started.
@@ -58,8 +64,10 @@ type call struct {
 	State        string `json:"state"`     // a file
 	RetryFor     int    `json:"retry_for"` // seconds
 	LeaseSeconds int    `json:"lease_seconds"`
-	Do           string `json:"call"` // activate, trial, validate, deactivate, check
-	LicenseKey   string `json:"license_key"`
+	Ahead        int    `json:"ahead"` // how many seconds the device's clock is ahead
+	// Do is activate, trial, validate, deactivate, check, or refresh: a check that gets the documents that are due.
+	Do         string `json:"call"`
+	LicenseKey string `json:"license_key"`
 }
 
 // outcome is how a call ends. A license that is not valid, and a check that does not allow the program, have a reason
@@ -100,6 +108,9 @@ func conformanceCases() []conformanceCase {
 		{name: "activate a license of another product", do: "activate",
 			change: func(c *call) { c.ProductID = "fixed" },
 			want:   outcome{Code: 40304, Reason: client.ReasonProductMismatch}},
+		{name: "activate for an account that does not exist", do: "activate",
+			change: func(c *call) { c.AccountID = "acct_nobody" },
+			want:   outcome{Code: 40401, Reason: client.ReasonLicenseNotFound}},
 		{name: "activate a full license", shop: (*person).fill, do: "activate",
 			want: outcome{Code: 40901, Reason: client.ReasonDeviceLimitReached}},
 		{name: "activate with an impossible lease", first: "activate", do: "activate",
@@ -170,6 +181,7 @@ func newWorld(t *testing.T) *world {
 	for id, terms := range map[string]client.ProductTerms{
 		"fixed":  {Name: "Fixed"},
 		"mailed": {Name: "Mailed", Trial: &client.TrialTerms{Validity: "P14D", Per: "email"}},
+		"listed": {Name: "Listed", RevocationMaxAge: "PT10M"},
 	} {
 		must[*client.Product](t)(w.api.PutProduct(t.Context(), id, terms))
 	}
@@ -195,7 +207,7 @@ func (w *world) person(t *testing.T, product string) *person {
 		URL: w.url, Root: w.keys.Root, AccountID: w.keys.AccountID, ProductID: product, RetryFor: 2,
 		DeviceID: fmt.Sprintf("device-%d", w.devices), State: filepath.Join(w.dir, fmt.Sprintf("state-%d", w.devices)),
 	}}
-	if product == "editor" || product == "fixed" {
+	if product == "editor" || product == "fixed" || product == "listed" {
 		grant := client.Grant{ProductID: product, Quantity: 1}
 		p.key = must[[]client.License](t)(w.api.GrantLicenses(t.Context(), grant))[0].LicenseKey
 	}
@@ -259,11 +271,7 @@ func (w *world) refuse(t *testing.T, pattern, do string, refusal handlers.Refusa
 	if refusal.RetryAfter {
 		times = 1
 	}
-	w.network.tell(func(f *failures) {
-		f.last, f.times, f.status, f.requests = pattern[strings.LastIndex(pattern, "/"):], times, refusal.Status, 0
-		f.body = fmt.Sprintf(`{"code":%d,"message":"no","error":{"reason":%q,"retryable":%v,"request_id":"r"}}`,
-			refusal.Code, refusal.Reason, refusal.RetryAfter)
-	})
+	w.network.tell(func(f *failures) { f.refuse(pattern[strings.LastIndex(pattern, "/"):], times, refusal) })
 	got := p.does(do)
 	var requests int
 	w.network.tell(func(f *failures) { f.last, requests = "", f.requests })
@@ -297,6 +305,9 @@ type failures struct {
 	status   int
 	body     string
 	requests int // to that path
+
+	list  string        // the answer to requests for lists of revocations; empty: that of the service
+	asked []listRequest // since a test has last looked
 }
 
 func (f *failures) tell(change func(*failures)) {
@@ -305,9 +316,17 @@ func (f *failures) tell(change func(*failures)) {
 	change(f)
 }
 
+// refuse refuses so many requests to paths with an end.
+func (f *failures) refuse(last string, times int, refusal handlers.Refusal) {
+	f.last, f.times, f.status, f.requests = last, times, refusal.Status, 0
+	f.body = fmt.Sprintf(`{"code":%d,"message":"no","error":{"reason":%q,"retryable":%v,"request_id":"r"}}`,
+		refusal.Code, refusal.Reason, refusal.RetryAfter)
+}
+
 func (f *failures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	away, status, body := f.away, 0, f.body
+	isList := strings.HasSuffix(r.URL.Path, "/revocations")
 	if f.last != "" && strings.HasSuffix(r.URL.Path, f.last) {
 		f.requests++
 		if f.times > 0 {
@@ -315,10 +334,13 @@ func (f *failures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status = f.status
 		}
 	}
+	list := f.list
 	f.mu.Unlock()
 	switch {
 	case away:
 		panic(http.ErrAbortHandler) // closes the connection
+	case isList && status == 0:
+		f.answerList(w, r, list)
 	case status != 0:
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.WriteHeader(status)
@@ -448,6 +470,7 @@ func driveThis(ctx context.Context, c call, connections http.RoundTripper) outco
 	if err != nil {
 		return outcome{Reason: err.Error()}
 	}
+	l.now = func() time.Time { return time.Now().Add(time.Duration(c.Ahead) * time.Second) }
 	switch c.Do {
 	case "activate":
 		_, err = l.Activate(ctx, c.LicenseKey, "")
@@ -457,7 +480,7 @@ func driveThis(ctx context.Context, c call, connections http.RoundTripper) outco
 		_, err = l.Validate(ctx)
 	case "deactivate":
 		err = l.Deactivate(ctx)
-	case "check":
+	case "check", "refresh":
 		check, err := l.Check(ctx)
 		return outcome{OK: check.Allowed && err == nil, Reason: check.Reason}
 	}

@@ -3,6 +3,7 @@ text a line."""
 
 import json
 import sys
+import time
 
 import licet
 
@@ -11,10 +12,10 @@ def outcome(call):
     program = licet.Program(
         url=call["url"], root=call["root"], account_id=call["account_id"], mode="test", product_id=call["product_id"],
         device_id=call["device_id"], store=licet.FileStore(call["state"]), retry_for=call["retry_for"],
-        lease_seconds=call["lease_seconds"] or None,
+        lease_seconds=call["lease_seconds"] or None, now=lambda: time.time() + call["ahead"],
     )
     try:
-        if call["call"] == "check":
+        if call["call"] in ("check", "refresh"):
             check = program.check()
             return {"ok": check.allowed, "reason": check.reason or ""}
         if call["call"] == "activate":
