@@ -482,7 +482,8 @@ func makeVectors(t *testing.T) *vectors {
 			e.Revocations = []string{listWith(func(l *receipt.Revocations) { l.AsOf = now - bound.age })}
 		})
 		add(bound.name+" revocation_max_age and the application's grace", bound.want, func(e *vector) {
-			e.Receipt = signed(func(r *receipt.Receipt) { r.IssuedAt, r.NotBefore = now-hour-bound.age, now-hour-bound.age })
+			then := now - hour - bound.age
+			e.Receipt = signed(func(r *receipt.Receipt) { r.IssuedAt, r.NotBefore = then, then })
 			e.Grace = hour
 		})
 	}

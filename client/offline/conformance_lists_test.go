@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -117,9 +116,10 @@ func (w *world) lists(t *testing.T) {
 	}
 	// Nothing has changed since, and the service answers one list for five seconds or longer.
 	unchanged, tagged := false, true
+	increment := "after=" + strconv.FormatInt(old.Epoch, 10)
 	for range 3 {
 		got, asked := p.refresh()
-		if got != good || len(asked) != 1 || !strings.Contains(asked[0].query, "after="+strconv.FormatInt(old.Epoch, 10)) {
+		if got != good || len(asked) != 1 || asked[0].query != increment {
 			t.Fatalf("the next list: %+v with %+v, want one request after %d", got, asked, old.Epoch)
 		}
 		tagged, unchanged = tagged && asked[0].tagged, unchanged || asked[0].status == http.StatusNotModified
@@ -159,7 +159,7 @@ func (w *world) lists(t *testing.T) {
 	later.suspend(t)
 	_, newer := w.list(t, old.Epoch)
 	got, asked := later.refresh()
-	if got.OK || len(asked) == 0 || !strings.Contains(asked[0].query, "after="+strconv.FormatInt(old.Epoch, 10)) {
+	if got.OK || len(asked) == 0 || asked[0].query != increment {
 		t.Errorf("after the suspension: %+v with %+v, want a refusal by an increment after %d", got, asked, old.Epoch)
 	}
 	w.network.tell(func(f *failures) { f.list = oldText })
