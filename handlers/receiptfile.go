@@ -94,15 +94,11 @@ func (s endUserRoutes) makeReceiptFile(ctx context.Context, c *call, in receiptF
 	if err != nil {
 		return receiptFile{}, fmt.Errorf("%w: read the receipt keys: %v", licensing.ErrOutcomeUnknown, err)
 	}
-	var keys jwks
 	set, err := s.signedSet(signer)
-	if err == nil {
-		err = json.Unmarshal(set.Body, &keys)
-	}
 	if err != nil {
 		return receiptFile{}, err
 	}
-	file, err := (&receipt.File{Keys: keys.Signed, Receipt: a.Receipt}).Armor()
+	file, err := (&receipt.File{Keys: set.Signed, Receipt: a.Receipt}).Armor()
 	if err != nil {
 		return receiptFile{}, err
 	}

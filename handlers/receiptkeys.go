@@ -117,10 +117,12 @@ func setIssued(keys *licensing.ReceiptKeys, now time.Time) time.Time {
 func (s *Server) signedSet(signer *service.ReceiptSigner) (service.SignedDocument, error) {
 	now := s.cfg.Node.Now()
 	issued := setIssued(signer.Keys, now)
-	return signer.Sets.Of(issued.Unix(), func() ([]byte, error) { return s.signSet(signer, issued, now) })
+	return signer.Sets.Of(issued.Unix(), func() (service.SignedDocument, error) {
+		return s.signSet(signer, issued, now)
+	})
 }
 
-func (s *Server) signSet(signer *service.ReceiptSigner, issued, now time.Time) ([]byte, error) {
+func (s *Server) signSet(signer *service.ReceiptSigner, issued, now time.Time) (d service.SignedDocument, err error) {
 	keys := signer.Keys
 	set := receipt.KeySet{
 		Issuer: s.cfg.PublicURL, AccountID: keys.Owner.AccountID, Mode: string(keys.Owner.Mode),
@@ -129,11 +131,11 @@ func (s *Server) signSet(signer *service.ReceiptSigner, issued, now time.Time) (
 	for _, k := range keys.Listed(now) {
 		set.Keys = append(set.Keys, receipt.NewJSONWebKey(publicHalf(signer.PrivateKey(k.ReceiptKey))))
 	}
-	signed, err := set.Sign(signer.Root)
-	if err != nil {
-		return nil, err
+	if d.Signed, err = set.Sign(signer.Root); err != nil {
+		return d, err
 	}
-	return encode(jwks{Keys: set.Keys, Signed: signed})
+	d.Body, err = encode(jwks{Keys: set.Keys, Signed: d.Signed})
+	return d, err
 }
 
 // signerOf returns the receipt keys of an account that a request names. Clients without an API key may look up accounts

@@ -12,6 +12,7 @@ import (
 
 	"licet/handlers/limits"
 	"licet/licensing"
+	"licet/node/service"
 )
 
 const keySetPath = "/v1/accounts/acct_acme/test/jwks.json"
@@ -93,8 +94,8 @@ func TestReceiptKeys(t *testing.T) {
 		t.Errorf("%d %v", same.StatusCode, same.Header)
 	}
 	signer, _ := s.node.RecallSigner(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test})
-	if _, err := signer.Sets.Of(int64(signed["iat"].(float64)), func() ([]byte, error) {
-		return nil, errors.New("signed again")
+	if _, err := signer.Sets.Of(int64(signed["iat"].(float64)), func() (none service.SignedDocument, err error) {
+		return none, errors.New("signed again")
 	}); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/licensing"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/receipt"
 )
@@ -48,12 +49,12 @@ func (s receiptKeyRoutes) revocations(ctx context.Context, c *call, in revocatio
 	if list.Continues(in.after) {
 		after = in.after
 	}
-	signed, err := list.Signed.Of(after, func() ([]byte, error) {
+	signed, err := list.Signed.Of(after, func() (service.SignedDocument, error) {
 		signed, err := (&receipt.Revocations{
 			Issuer: s.cfg.PublicURL, AccountID: owner.AccountID, Mode: string(owner.Mode),
 			AsOf: list.AsOf.Unix(), Epoch: list.Epoch, After: after, Entries: entriesOf(list.After(after)),
 		}).Sign(signer.Signing(list.AsOf))
-		return []byte(signed), err
+		return service.SignedDocument{Body: []byte(signed)}, err
 	})
 	if err != nil {
 		return document{}, err

@@ -242,7 +242,9 @@ func TestCostOfRevocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, number := range []int64{0, epoch, epoch - 19} {
-		_, err := list.Signed.Of(number, func() ([]byte, error) { return nil, errors.New("signed again") })
+		_, err := list.Signed.Of(number, func() (none service.SignedDocument, err error) {
+			return none, errors.New("signed again")
+		})
 		if err != nil {
 			t.Errorf("document %d: %v", number, err)
 		}

@@ -18,19 +18,20 @@ type SignedDocuments struct {
 
 // SignedDocument is a document, with its ETag. Callers must not change it.
 type SignedDocument struct {
-	Body []byte
-	ETag string
+	Body   []byte
+	Signed string // what is signed of a body that has more
+	ETag   string
 }
 
-// Of returns the document with a number, and signs it if it is new. With too many documents, it forgets one of them,
-// but not number 0.
-func (d *SignedDocuments) Of(number int64, sign func() ([]byte, error)) (SignedDocument, error) {
+// Of returns the document with a number, and signs it if it is new. sign returns the document without its ETag. With too
+// many documents, Of forgets one of them, but not number 0.
+func (d *SignedDocuments) Of(number int64, sign func() (SignedDocument, error)) (SignedDocument, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if made, ok := d.made[number]; ok {
 		return made, nil
 	}
-	body, err := sign()
+	made, err := sign()
 	if err != nil {
 		return SignedDocument{}, err
 	}
@@ -45,8 +46,8 @@ func (d *SignedDocuments) Of(number int64, sign func() ([]byte, error)) (SignedD
 			delete(d.made, old)
 		}
 	}
-	sum := sha256.Sum256(body)
-	made := SignedDocument{body, `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`}
+	sum := sha256.Sum256(made.Body)
+	made.ETag = `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 	d.made[number] = made
 	return made, nil
 }

@@ -15,9 +15,9 @@ func TestSignedDocuments(t *testing.T) {
 	signed := 0
 	get := func(number int64) service.SignedDocument {
 		t.Helper()
-		d, err := documents.Of(number, func() ([]byte, error) {
+		d, err := documents.Of(number, func() (service.SignedDocument, error) {
 			signed++
-			return strconv.AppendInt(nil, number, 10), nil
+			return service.SignedDocument{Body: strconv.AppendInt(nil, number, 10), Signed: "a part"}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -25,11 +25,12 @@ func TestSignedDocuments(t *testing.T) {
 		return d
 	}
 	failure := errors.New("no entropy")
-	if _, err := documents.Of(7, func() ([]byte, error) { return nil, failure }); !errors.Is(err, failure) {
+	if _, err := documents.Of(7, func() (none service.SignedDocument, err error) { return none, failure }); !errors.Is(err, failure) {
 		t.Errorf("a failure is %v", err)
 	}
 	first, again, other := get(7), get(7), get(8)
-	if signed != 2 || !bytes.Equal(first.Body, again.Body) || first.ETag != again.ETag || first.ETag == other.ETag {
+	if signed != 2 || !bytes.Equal(first.Body, again.Body) || first.ETag != again.ETag || first.ETag == other.ETag ||
+		again.Signed != "a part" {
 		t.Errorf("%d signatures for %+v, %+v and %+v", signed, first, again, other)
 	}
 	get(0)
