@@ -121,7 +121,7 @@ static void test_offline(void) {
   EXPECT(licet_result_expires_at(r) == w.now + 7 * 86400 && licet_result_refresh_at(r) == w.now + 43200);
   EXPECT(!licet_result_trial(r) && !licet_result_in_grace(r));
   licet_result_free(r);
-  w.now += 86400;
+  w.now += 86400 - 1;
   CALL(h, licet_check, LICET_OK, 1, "");
   w.now += 1;
   CALL(h, licet_check, LICET_OK, 0, "stale");
@@ -137,7 +137,7 @@ static void test_grace(void) {
   licet *h = begin(&w, 3600);
   licet_result *r;
   CALL(h, activate, LICET_OK, 1, "");
-  w.now += 86400 + 3600, w.service.down = 1;
+  w.now += 86400 + 3600 - 1, w.service.down = 1;
   EXPECT(licet_validate(h, &r) == LICET_ERR_UNREACHABLE && licet_result_allowed(r) && licet_result_in_grace(r));
   licet_result_free(r);
   w.now++;
