@@ -149,7 +149,8 @@ var (
 		Reason:  ReasonTrialUsed,
 		Message: "the trial of this product was used already",
 	}
-	ErrTrialNotOffered = &Error{Reason: ReasonTrialNotOffered, Message: "the product offers no trial"}
+	ErrTrialNotOffered = &Error{Reason: ReasonTrialNotOffered,
+		Message: "the product offers no trial: put the product with trial to offer one"}
 	// ErrTrialGone: the license is not of a trial that can be upgraded; see UpgradeTrial. No caller gets it.
 	ErrTrialGone    = &Error{Reason: ReasonTrialUsed, Message: "the license is none of a trial that can be upgraded"}
 	ErrReissueLimit = &Error{
@@ -198,6 +199,11 @@ var (
 
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "no payment provider is set up for live orders"}
+
+	// ErrNoLivePayments: see Orders.Create of node/service.
+	ErrNoLivePayments = &Error{Reason: ReasonPaymentNotConfigured,
+		Message: "no payment provider is set up for live orders: create the order with payment_provider outside, and " +
+			"record its payment yourself"}
 
 	// ErrPaidOutside: the shop records the payment of the order, see PayOutside.
 	ErrPaidOutside = &Error{Reason: ReasonPaymentNotConfigured,

@@ -103,34 +103,48 @@ func (k LicenseKeys) derive(seed [32]byte, i int) [LicenseKeyEntropy]byte {
 	return [LicenseKeyEntropy]byte(mac.Sum(nil))
 }
 
-// Parse parses a key as people type it: in any case, with spaces around it, and in the 25 characters with O for 0 and I
-// or L for 1. It returns the key and its canonical text, or ErrInvalidLicenseKey if the form or the check characters
-// are wrong.
-func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err error) {
+// IsKeyForm reports whether a text is in the form of a license key, of this or of another store. It can't know whether
+// the check characters are right.
+func IsKeyForm(text string) bool {
+	_, _, ok := readKey(text)
+	return ok
+}
+
+// readKey reads the prefix and the characters of a key as people type it.
+func readKey(input string) (prefix string, typed [keyCharacters]byte, ok bool) {
 	input = strings.TrimSpace(input)
 	dash := len(input) - keyBodyLength - 1
 	if dash < MinKeyPrefix || dash > MaxKeyPrefix || input[dash] != '-' {
-		return LicenseKey{}, "", ErrInvalidLicenseKey
+		return "", typed, false
 	}
-	prefix := upperASCII(input[:dash])
-	if !ValidKeyPrefix(prefix) {
-		return LicenseKey{}, "", ErrInvalidLicenseKey
+	if prefix = upperASCII(input[:dash]); !ValidKeyPrefix(prefix) {
+		return "", typed, false
 	}
-	var typed [keyCharacters]byte
 	n := 0
 	for i, c := range []byte(input[dash+1:]) {
 		if i%(keyGroup+1) == keyGroup {
 			if c != '-' {
-				return LicenseKey{}, "", ErrInvalidLicenseKey
+				return "", typed, false
 			}
 			continue
 		}
 		value := crockfordValue(c)
 		if value < 0 {
-			return LicenseKey{}, "", ErrInvalidLicenseKey
+			return "", typed, false
 		}
 		typed[n] = crockford[value]
 		n++
+	}
+	return prefix, typed, true
+}
+
+// Parse parses a key as people type it: in any case, with spaces around it, and in the 25 characters with O for 0 and I
+// or L for 1. It returns the key and its canonical text, or ErrInvalidLicenseKey if the form or the check characters
+// are wrong.
+func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err error) {
+	prefix, typed, ok := readKey(input)
+	if !ok {
+		return LicenseKey{}, "", ErrInvalidLicenseKey
 	}
 	body, check := keyBody(typed[:checkAt]), [checkLength]byte(typed[checkAt:])
 	mac := k.macs.Get().(*keyMAC)

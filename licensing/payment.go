@@ -76,7 +76,9 @@ func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
 		c.pay(r, status, now, c.PaidAt)
 	case o.Provider == ProviderOutside && o.Payment == c.Payment && !o.PaidAt.IsZero():
 	default:
-		return Result{}, invalidOrderState(status, "paid")
+		refused := invalidOrderState(status, "paid")
+		refused.Message += ": create another order for this payment, or send the money back"
+		return Result{}, refused
 	}
 	return Result{Order: *o}, nil
 }

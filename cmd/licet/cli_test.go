@@ -110,6 +110,9 @@ func TestSuggestions(t *testing.T) {
 	f("activate LIC-1 a", `unknown command "activate" for "licet"; did you mean licet licenses activate?`+root)
 	f("ls", `unknown command "ls" for "licet"; did you mean licet events list, licet keys list or licet licenses list?`+
 		root)
+	f("nosuch --help", `unknown command "nosuch" for "licet"`+root)
+	f("licenses lst --help", `unknown command "lst" for "licet licenses"; did you mean list?`+licenses)
+	f("help licenses lst", `unknown command "lst" for "licet licenses"; did you mean list?`+"\nHelp: licet help --help\n")
 	f("orders creat --foo", `unknown command "creat" for "licet orders"; did you mean create?
 Example: licet orders create --product-id editor --price 49.00 --currency USD
 Help: licet orders --help

@@ -72,6 +72,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	started := false
 	root := newRoot(args, stdout, stderr, &started)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = misnamed(cmd)
+	}
 	var code exitCode
 	switch {
 	case err == nil:

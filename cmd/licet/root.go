@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,6 +55,12 @@ devices; removing a device frees its slot.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(cli.FlagProblem)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if misnamed(cmd) == nil { // else run reports it
+			help(cmd, args)
+		}
+	})
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir,
 		DevEnv: filepath.Join(defaultDataDir, envFile)}
 	addGroup(root, "Run a service:", newDevCommand(build, setup, args, stdout, stderr),
@@ -62,9 +69,27 @@ devices; removing a device frees its slot.`,
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))
 	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), cli.OfflineCommands(),
 		newVersion(build, stdout))
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, args []string) error {
+			if cmd, rest, err := root.Find(args); err != nil || cmd.HasSubCommands() {
+				return errors.Join(err, cli.Subcommand(cmd, rest))
+			}
+			return nil
+		}
+	}
 	root.SetHelpCommandGroupID("Other commands:")
 	root.SetCompletionCommandGroupID("Other commands:")
 	return root
+}
+
+// misnamed returns the error of a command line that asks for the help of a command that does not exist: cobra looks for
+// --help before it checks the arguments.
+func misnamed(cmd *cobra.Command) error {
+	if !cmd.HasSubCommands() {
+		return nil
+	}
+	return cli.Subcommand(cmd, cmd.Flags().Args())
 }
 
 // addGroup adds commands to root under a title in its help.

@@ -92,7 +92,6 @@ func TestDocumentedBackupRuns(t *testing.T) {
 // TestDocumentedPaymentsRun runs the commands of docs/guides/payments.md twice: there is one license.
 func TestDocumentedPaymentsRun(t *testing.T) {
 	t.Parallel()
-	needTools(t, "jq")
 	page := docPage(t, "guides/payments.md")
 	p, out, blocks := runDocumented(t, page+page)
 	wantOutput(t, out, "pay_8114")

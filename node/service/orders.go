@@ -159,7 +159,7 @@ func (o *Orders) useRing(ctx context.Context) error {
 // any other.
 func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Terms) (licensing.Record, error) {
 	if owner.Mode == licensing.Live && in.Amount > 0 && !in.Outside && !o.cfg.LivePayments {
-		return licensing.Record{}, licensing.ErrPaymentNotConfigured
+		return licensing.Record{}, licensing.ErrNoLivePayments
 	}
 	now := o.engine.Now()
 	id, err := NewULID(now, o.cfg.Entropy, "an order")

@@ -23,8 +23,8 @@ type SignedDocument struct {
 	ETag   string
 }
 
-// Of returns the document with a number, and signs it if it is new. sign returns the document without its ETag. With too
-// many documents, Of forgets one of them, but not number 0.
+// Of returns the document with a number, and signs it if it is new. sign returns the document without its ETag. With
+// too many documents, Of forgets one of them, but not number 0.
 func (d *SignedDocuments) Of(number int64, sign func() (SignedDocument, error)) (SignedDocument, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -25,7 +25,8 @@ func TestSignedDocuments(t *testing.T) {
 		return d
 	}
 	failure := errors.New("no entropy")
-	if _, err := documents.Of(7, func() (none service.SignedDocument, err error) { return none, failure }); !errors.Is(err, failure) {
+	fail := func() (none service.SignedDocument, err error) { return none, failure }
+	if _, err := documents.Of(7, fail); !errors.Is(err, failure) {
 		t.Errorf("a failure is %v", err)
 	}
 	first, again, other := get(7), get(7), get(8)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/client"
+	"licet/licensing"
 )
 
 // changes reports whether the command may have changed something.
@@ -110,6 +111,18 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonDeviceLimitReached:
 		text += "; remove a device (licet licenses remove-device), or raise the limit (licet licenses update " +
 			"--max-devices); a lease of a floating license also ends by itself"
+	case client.ReasonLicenseSuspended:
+		text += "; licet licenses reinstate ends a suspension"
+	case client.ReasonLicenseExpired:
+		text += "; licet licenses renew sets a later end"
+	case client.ReasonDeviceNotFound:
+		text += "; licet licenses devices lists the devices that are bound"
+	case client.ReasonTrialNotOffered:
+		text += "; licet products put --trial-validity P14D offers one"
+	case client.ReasonPaymentNotConfigured:
+		if c.cmd.Flags().Lookup("payment-provider") != nil {
+			text += "; that is --payment-provider outside, and then licet orders record-payment"
+		}
 	case client.ReasonSelfServiceNotAllowed:
 		text += "; licet licenses remove-device removes one with an API key"
 	case client.ReasonRolloutInProgress:
@@ -123,6 +136,10 @@ func (c *session) refusal(e *client.Error) error {
 		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an "+
 			"extra path", c.target.url, c.target.urlFrom)
 	case client.ReasonInvalidLicenseKey:
+		if c.is.route == "POST /v1/receipts" {
+			text += "; make another request with the right key (licet offline request)"
+			break
+		}
 		text += c.externalKeyHint(true)
 	case client.ReasonInternal:
 		text += "; this is a fault of the service, see its log"
@@ -138,11 +155,23 @@ func (c *session) refusal(e *client.Error) error {
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 		text += fmt.Sprintf("; %s: %d", strings.ReplaceAll(name, "_", " "), e.Details[name])
 	}
-	text = plain(text) // the text may come from any server
+	text = plain(c.commandsFor(text)) // the text may come from any server
 	if mine {
 		return BadUsage("%s", text)
 	}
 	return errors.New(text)
+}
+
+// commandsFor names the command of each route that a message names.
+func (c *session) commandsFor(text string) string {
+	for _, group := range c.cmd.Root().Commands() {
+		for _, cmd := range group.Commands() {
+			if route := cmd.Annotations[routeNote]; route != "" {
+				text = strings.ReplaceAll(text, route+" ", cmd.CommandPath()+" ")
+			}
+		}
+	}
+	return text
 }
 
 // externalKeyHint says how to name a license by its key of another service. malformed reports whether the text that was
@@ -162,13 +191,31 @@ func (c *session) externalKeyHint(malformed bool) string {
 
 // elsewhere returns the hint to append if the service does not find a license, an order or a product.
 func (c *session) elsewhere(reason string) string {
-	if c.is.scope == "" {
-		return "; compare the license key with the one in the order, and check that " + c.target.url +
-			" is the service that issued it"
-	}
 	noun, _ := strings.CutSuffix(reason, "_not_found")
-	return fmt.Sprintf("; licet %ss list shows those of the account and mode of the API key from %s", noun,
-		c.target.keyFrom)
+	switch {
+	case c.target.apiKey != "":
+		where := "account and mode"
+		if mode := modeOf(c.target.apiKey); mode != "" {
+			where = "account in " + mode + " mode"
+		}
+		return fmt.Sprintf("; the API key from %s finds only %ss of its %s: licet %ss list shows them",
+			c.target.keyFrom, noun, where, noun)
+	case reason == client.ReasonProductNotFound:
+		return "; compare the product's id, the account's id and the mode: with an API key, licet products list and " +
+			"licet account show print them"
+	}
+	return "; compare the license key with the one in the order, and check that " + c.target.url +
+		" is the service that issued it"
+}
+
+// modeOf returns the mode that an API key names; empty if it names none.
+func modeOf(apiKey string) string {
+	for _, mode := range []licensing.Mode{licensing.Test, licensing.Live} {
+		if strings.HasPrefix(apiKey, "lk_"+string(mode)+"_") {
+			return string(mode)
+		}
+	}
+	return ""
 }
 
 // fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether all

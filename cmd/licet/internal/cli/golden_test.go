@@ -89,7 +89,7 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 			"ORDER_NO": "ord_VQ01Q3G996SE003GW58W4CN32E1Z", "PRODUCT_ID": "editor",
 			"EVENT_ID": "evt_0000000000000000001", "DEVICE_ID": "laptop-1",
 			"ENDPOINT_ID": exampleEndpoint, "KEY_ID": exampleKey, "ENDPOINT_URL": "https://shop.example.com/licet",
-			"RELEASE_FILE": "golden_test.go", // the answer does not depend on the content
+			"RELEASE_FILE": "testdata/release.txt", // the answer does not depend on the content
 		}[name])
 	}
 	switch found.Parent().Name() + " " + found.Name() {

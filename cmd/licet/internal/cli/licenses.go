@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"licet/client"
@@ -166,9 +168,16 @@ func (s licenseGroup) licensesRemoveDevice() *cobra.Command {
 		example: `  licet licenses remove-device LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
 		route:   "DELETE /v1/licenses/{license_key}/devices/{device_id}", scope: "licenses",
 		run: func(c *session, args []string) error {
-			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.RemoveDevice(c.ctx, args[0], args[1], as...))
+			var removal *client.Removal
+			err := c.show(func(api *client.Client, as ...client.CallOption) (err error) {
+				removal, err = api.RemoveDevice(c.ctx, args[0], args[1], as...)
+				return err
 			})
+			if err == nil && !removal.Removed {
+				fmt.Fprintf(c.stderr, "licet: the license has no device %s; licet licenses devices lists its devices\n",
+					plain(removal.DeviceID))
+			}
+			return err
 		},
 	})
 }

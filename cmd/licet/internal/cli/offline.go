@@ -17,6 +17,7 @@ import (
 	"rsc.io/qr"
 
 	"licet/client"
+	"licet/licensing"
 	"licet/receipt"
 )
 
@@ -33,13 +34,18 @@ const deviceKeyFile = "licet-device.key"
 func offlineRequest() *cobra.Command {
 	var r receipt.Request
 	var parts map[string]string
-	var key, out, code string
+	var key, code string
+	var out outFile
 	cmd := &cobra.Command{
 		Use:   "request LICENSE_KEY DEVICE_ID",
 		Short: "Make a request for a receipt, to carry to a computer with network",
 		Long: `Make a request for a receipt. The command calls no service: carry the request to a computer with
 network, where licet receipts issue binds the device and makes the receipt file. The request holds
-the license key.
+the license key. The command checks the form of the license key; only the service can tell a typo
+that keeps the form: licet receipts issue then refuses the request with 40001 or 40401, and the
+device needs another request.
+
+Only a receipt for the newest request counts on the device.
 
 The command makes a key for the device, or takes the one in the file --key. With this key the
 device can give its seat back, also without network (licet offline release).`,
@@ -47,6 +53,13 @@ device can give its seat back, also without network (licet offline release).`,
   licet offline request LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 lab-7 --qr request.png`,
 		Args: Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !licensing.IsKeyForm(args[0]) {
+				return BadUsage("LICENSE_KEY is not in the form of a license key, a prefix and five groups of five " +
+					"letters and digits: compare it with the order")
+			}
+			if err := out.check(code); err != nil {
+				return err
+			}
 			device, err := deviceKey(key, true)
 			if err != nil {
 				return err
@@ -66,7 +79,7 @@ device can give its seat back, also without network (licet offline release).`,
 					return err
 				}
 			}
-			return writeText(cmd, out, text)
+			return out.write(cmd, text)
 		},
 	}
 	fs := cmd.Flags()
@@ -76,12 +89,13 @@ device can give its seat back, also without network (licet offline release).`,
 		"`NAME=TEXT` of a part of the device, such as disk=SERIAL; sent as a SHA-256 (repeat for each)")
 	deviceKeyFlag(cmd, &key)
 	fs.StringVar(&code, "qr", "", "also write the request as a QR code: a PNG `file`, or - for the terminal")
-	outFlag(cmd, &out)
+	out.addFlags(cmd)
 	return cmd
 }
 
 func offlineRelease() *cobra.Command {
-	var key, out string
+	var key string
+	var out outFile
 	cmd := &cobra.Command{
 		Use:   "release RECEIPT_FILE",
 		Short: "Give the seat of a device without network back",
@@ -91,7 +105,10 @@ device: the command does not.`,
 		Example: `  licet offline release receipt.txt --out release.txt`,
 		Args:    Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := readArmored(args[0], receipt.ParseFile)
+			if err := out.check(); err != nil {
+				return err
+			}
+			file, err := readArmored(args[0], receipt.ParseFile, "licet receipts issue")
 			if err != nil {
 				return err
 			}
@@ -107,12 +124,12 @@ device: the command does not.`,
 			if err != nil {
 				return err
 			}
-			return writeText(cmd, out, released)
+			return out.write(cmd, released)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	deviceKeyFlag(cmd, &key)
-	outFlag(cmd, &out)
+	out.addFlags(cmd)
 	return cmd
 }
 
@@ -120,8 +137,37 @@ func deviceKeyFlag(cmd *cobra.Command, key *string) {
 	cmd.Flags().StringVar(key, "key", deviceKeyFile, "`file` with the device's key")
 }
 
-func outFlag(cmd *cobra.Command, out *string) {
-	cmd.Flags().StringVar(out, "out", "", "`file` to write; standard output if left out")
+// outFile is where a command writes its text.
+type outFile struct {
+	path  string // empty: standard output
+	force bool
+}
+
+func (o *outFile) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.path, "out", "", "`file` to write; standard output if left out")
+	cmd.Flags().BoolVar(&o.force, "force", false, "replace files that exist")
+}
+
+// check refuses to replace the file, or one of others, without --force: somebody may wait for the answer to the text in
+// it.
+func (o *outFile) check(others ...string) error {
+	for _, path := range append(others, o.path) {
+		if path == "" || path == "-" || o.force {
+			continue
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return fmt.Errorf("%s exists: name another file, or replace it with --force", path)
+		}
+	}
+	return nil
+}
+
+func (o *outFile) write(cmd *cobra.Command, text string) error {
+	if o.path == "" {
+		_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+		return err
+	}
+	return os.WriteFile(o.path, []byte(text), 0o600)
 }
 
 // deviceKey returns the key in a file, PEM with PKCS #8. If there is no such file, it makes a key where that is wanted.
@@ -157,15 +203,6 @@ func newDeviceKey(path string) (ed25519.PrivateKey, error) {
 		return nil, fmt.Errorf("write the device's key: %w", err)
 	}
 	return key, errors.Join(pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), f.Sync(), f.Close())
-}
-
-// writeText writes a text to a file, or to standard output.
-func writeText(cmd *cobra.Command, path, text string) error {
-	if path == "" {
-		_, err := fmt.Fprint(cmd.OutOrStdout(), text)
-		return err
-	}
-	return os.WriteFile(path, []byte(text), 0o600)
 }
 
 // writeCode writes a text as a QR code: as a PNG, or for -, as text to standard error.

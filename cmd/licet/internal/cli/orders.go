@@ -192,7 +192,7 @@ order with its license key. Recording the same payment again changes nothing.`,
 			fs := cmd.Flags()
 			fs.StringVar(&payment.Reference, "reference", "",
 				"your `name` for the payment, new for each payment, such as an invoice number")
-			fs.Int64Var(&payment.Amount, "amount", 0,
+			fs.Var(&minorUnits{into: &payment.Amount}, "amount",
 				"`amount` that you have received, in minor units; must be the order's (default the order's)")
 			fs.StringVar(&paidAt, "paid-at", "", "`time` of the payment, in RFC 3339 (default now)")
 			onceFlag(fs)

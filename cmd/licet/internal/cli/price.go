@@ -13,7 +13,7 @@ import (
 
 // price holds the flags that name the amount of an order: --amount in minor units, or --price with decimals.
 type price struct {
-	amount   minorUnits
+	amount   int64
 	decimal  string
 	currency string
 }
@@ -21,10 +21,10 @@ type price struct {
 // addFlags adds the flags. standard is the amount in minor units without --price and --amount.
 func (p *price) addFlags(cmd *cobra.Command, standard int64, currency string) {
 	fs := cmd.Flags()
-	p.amount = minorUnits(standard)
+	p.amount = standard
 	fs.StringVar(&p.decimal, "price", "",
 		"`amount` with decimals: 49.00 with --currency USD, or 4900 with --currency JPY")
-	fs.Var(&p.amount, "amount",
+	fs.Var(&minorUnits{into: &p.amount, price: true}, "amount",
 		"`amount` in minor units of the currency, such as cents: 4900 is 49.00 USD, or 4900 JPY")
 	fs.StringVar(&p.currency, "currency", currency, "ISO 4217 `code` of the currency, such as USD")
 	cmd.MarkFlagsMutuallyExclusive("price", "amount")
@@ -34,7 +34,7 @@ func (p *price) addFlags(cmd *cobra.Command, standard int64, currency string) {
 // minor returns the amount in minor units.
 func (p *price) minor(cmd *cobra.Command) (int64, error) {
 	if !cmd.Flags().Changed("price") {
-		return int64(p.amount), nil
+		return p.amount, nil
 	}
 	code, known := licensing.ParseCurrency(p.currency)
 	if !known {
@@ -64,26 +64,37 @@ func exampleOf(digits int) string {
 }
 
 // minorUnits is a flag with an amount in minor units.
-type minorUnits int64
+type minorUnits struct {
+	into  *int64
+	price bool // the command has a flag --price, too
+}
 
 // Set implements pflag.Value.
 func (m *minorUnits) Set(text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch _, decimal := strconv.ParseFloat(text, 64); {
 	case err == nil:
-		*m = minorUnits(n)
+		*m.into = n
 		return nil
 	case errors.Is(err, strconv.ErrRange):
 		return errors.New("write a smaller amount")
-	case decimal == nil:
+	case decimal == nil && m.price:
 		return fmt.Errorf("an amount is in minor units, such as cents: write --price %s, or --amount 4900 for 49.00",
 			text)
+	case decimal == nil:
+		return errors.New("an amount is in minor units, such as cents: write --amount 4900 for 49.00 USD, or leave " +
+			"--amount out: then it is the amount of the order")
 	}
 	return errors.New("write an amount in minor units, such as 4900 for 49.00")
 }
 
 // String implements pflag.Value.
-func (m *minorUnits) String() string { return strconv.FormatInt(int64(*m), 10) }
+func (m *minorUnits) String() string {
+	if m.into == nil {
+		return "0"
+	}
+	return strconv.FormatInt(*m.into, 10)
+}
 
 // Type implements pflag.Value.
 func (m *minorUnits) Type() string { return "amount" }

@@ -81,7 +81,7 @@ func (c *session) issueReceipt(path, to string, seconds int) error {
 	made, err := c.client.MakeReceiptFile(c.ctx,
 		client.DeviceRequest{Request: string(request), ReceiptSeconds: seconds})
 	if err != nil {
-		return err
+		return callError{err}
 	}
 	return os.WriteFile(to, []byte(made.Text), 0o600)
 }
@@ -95,15 +95,21 @@ made. A seat that was bound again since stays bound.`,
 		route:   "POST /v1/receipts/release",
 		resumes: true, resumeHint: "repeat the command: a seat that is free stays free",
 		run: func(c *session, args []string) error {
-			text, err := os.ReadFile(args[0])
+			released, err := readArmored(args[0], wholeRelease, "licet offline release")
 			if err != nil {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.ReleaseSeat(c.ctx, string(text), as...))
+				return only(api.ReleaseSeat(c.ctx, *released, as...))
 			})
 		},
 	})
+}
+
+// wholeRelease returns a text that is an armored release.
+func wholeRelease(text string) (*string, error) {
+	_, _, err := receipt.ReleaseOwner(text)
+	return &text, err
 }
 
 func (s Setup) receiptsVerify() *cobra.Command {
@@ -124,13 +130,13 @@ and what the flags name. The command calls no service and knows no list of revoc
 					"characters")
 			}
 			if request != "" {
-				asked, err := readArmored(request, receipt.ParseRequest)
+				asked, err := readArmored(request, receipt.ParseRequest, "licet offline request")
 				if err != nil {
 					return err
 				}
 				want.DeviceID, want.Nonce = asked.DeviceID, asked.Nonce
 			}
-			file, err := readArmored(args[0], receipt.ParseFile)
+			file, err := readArmored(args[0], receipt.ParseFile, "licet receipts issue")
 			if err != nil {
 				return err
 			}
@@ -163,15 +169,16 @@ and what the flags name. The command calls no service and knows no list of revoc
 	return cmd
 }
 
-// readArmored reads an armored text from a file.
-func readArmored[T any](path string, parse func(string) (*T, error)) (*T, error) {
+// readArmored reads an armored text from a file. maker is the command that makes such files.
+func readArmored[T any](path string, parse func(string) (*T, error), maker string) (*T, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	content, err := parse(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	var refused *receipt.Error
+	if errors.As(err, &refused) {
+		return nil, fmt.Errorf("%s: %s; name a file that %s has made", path, refused.Detail, maker)
 	}
-	return content, nil
+	return content, err
 }

@@ -28,7 +28,7 @@ func TestReleaseWithAnotherKey(t *testing.T) {
 		cmd.SetErr(new(bytes.Buffer))
 		return cmd.ExecuteContext(t.Context())
 	}
-	if err := run("request", "LIC-1", "lab-7"); err != nil {
+	if err := run("request", "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1", "lab-7"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := (&receipt.File{Keys: "k", Receipt: "a.b.c"}).Armor()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +53,7 @@ exist, the order creates the product. With --output json, the command prints the
 			cmd.Flags().StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
 		},
 		run: func(c *session, args []string) (err error) {
-			if strings.HasPrefix(c.target.apiKey, "lk_"+string(licensing.Live)+"_") {
+			if modeOf(c.target.apiKey) == string(licensing.Live) {
 				return fmt.Errorf("the API key from %s is of live mode: the sandbox needs an API key of test mode",
 					c.target.keyFrom)
 			}
