@@ -71,6 +71,7 @@
 //	listing.go         the routes of lists, and the cursors of their pages
 //	metadata.go        metadata of orders, products and licenses
 //	orders.go          orders and redactions
+//	callbacks.go       callbacks of payment providers
 //	pay.go             the routes of the pay page: buttons, redirects, headers; texts about refused requests
 //	products.go        products
 //	ratelimit.go       rate limits and their headers

@@ -184,6 +184,9 @@ type orderChange struct {
 func (s orderRoutes) cancelOrder(ctx context.Context, c *call, in orderChange) (order, error) {
 	change := licensing.CancelOrder{By: c.actor(), Reason: in.Reason.value}
 	o, replayed, err := s.cfg.Node.ChangeOrder(ctx, c.owner(), in.OrderNo.value, change, in.once)
+	if err == nil && !replayed {
+		s.cfg.Desk.Canceled(ctx, o)
+	}
 	return s.changedOrder(c, &o, replayed, err)
 }
 

@@ -75,11 +75,12 @@ func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (docu
 	if err != nil {
 		return document{}, err
 	}
+	o, pending := s.cfg.Desk.Check(ctx, o)
 	product, err := s.cfg.Node.Product(ctx, o.Owner, o.ProductID)
 	if err != nil && licensing.ReasonOf(err) != licensing.ReasonProductNotFound {
 		return document{}, err
 	}
-	return s.orderPage(&o, in.path(), cmp.Or(product.Name, o.ProductID))
+	return s.orderPage(&o, in.path(), cmp.Or(product.Name, o.ProductID), pending)
 }
 
 // orderToPay looks up the order of a pay page. The token in the address may be a guess, so a wrong token counts as a
@@ -164,8 +165,9 @@ func seeOther(location string) document {
 }
 
 // orderPage renders the pay page of an order, which is at a path, or its result. product is the name of the product for
-// people. The page shows the license key only if the order has no success_url: otherwise the shop shows it.
-func (s payRoutes) orderPage(o *licensing.Order, path, product string) (document, error) {
+// people. pending: a payment is on its way. The page shows the license key only if the order has no success_url:
+// otherwise the shop shows it.
+func (s payRoutes) orderPage(o *licensing.Order, path, product string, pending bool) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
 		Product:     product,
@@ -186,7 +188,7 @@ func (s payRoutes) orderPage(o *licensing.Order, path, product string) (document
 		p.LicenseKey = s.keys.Text(o.LicenseKey)
 	}
 	render := s.pages.Result
-	if p.State == paypage.Unpaid {
+	if p.State == paypage.Unpaid && !pending {
 		render = s.pages.Order
 	}
 	return renderPage(fasthttp.StatusOK, s.pages.CSP(), func(w io.Writer) error { return render(w, p) })

@@ -161,7 +161,8 @@ func (s *Server) newListener(inner net.Listener) *connection.Listener {
 		Refused:        s.connectionRefusals(),
 		Evicted:        s.cfg.Metrics.IdleConnectionsClosed,
 		MaxBodies:      s.cfg.MaxBodies,
-		MaxBody:        bodyLimit,
+		MaxBody:        callbackBodyLimit,
+		MaxChunked:     bodyLimit,
 		BodyRefused:    s.cfg.Metrics.CommandsShed.WithLabelValues("bodies"),
 		Guard:          s.guard,
 		Refuse: func(request []byte) (response []byte) {

@@ -139,7 +139,7 @@ func (s *Server) dispatch(r *request) (any, error) {
 	r.page = pageWanted(r.resource, path)
 	s.beginTrace(r)
 
-	chunked, err := connection.CheckHead(head, s.table.bodyLimit(head))
+	chunked, err := connection.CheckHead(head, s.bodyLimit(head))
 	if err == nil && chunked {
 		if c := connection.Of(r.fast); c == nil || !c.TakeChunkedBody() {
 			err = connection.ErrAmbiguousFraming

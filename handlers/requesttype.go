@@ -47,6 +47,11 @@ type optionalBody struct{}
 
 func (optionalBody) bodyIsOptional() {}
 
+// readsBody is embedded by request types whose route reads the raw body itself.
+type readsBody struct{}
+
+func (readsBody) bodyIsRaw() {}
+
 // checked is a request type that checks its inputs; see [checks].
 type checked interface{ check(c *checks) }
 
@@ -55,6 +60,9 @@ func compile(typ reflect.Type) *requestType {
 	t := &requestType{typ: typ}
 	if _, t.optionalBody = reflect.New(typ).Interface().(interface{ bodyIsOptional() }); t.optionalBody {
 		t.body = jsonBody
+	}
+	if _, raw := reflect.New(typ).Interface().(interface{ bodyIsRaw() }); raw {
+		t.body = rawBody
 	}
 	for _, field := range reflect.VisibleFields(typ) {
 		if !field.Anonymous && field.IsExported() {
@@ -207,12 +215,13 @@ const (
 	noBody bodyForm = iota
 	jsonBody
 	formBody
+	rawBody // JSON that the function of the route reads itself
 )
 
 // mediaType returns the media type of a body; empty if there is none.
 func (f bodyForm) mediaType() string {
 	switch f {
-	case jsonBody:
+	case jsonBody, rawBody:
 		return "application/json"
 	case formBody:
 		return "application/x-www-form-urlencoded"

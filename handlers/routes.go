@@ -254,6 +254,10 @@ func apiRoutes() []route {
 		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey),
 		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey),
 
+		newRoute[stripeCallback]("POST", stripeCallbacks+"{account_id}/{mode}", callbackRoutes.stripe, idempotent).
+			refuses(reasonInvalidSignature, reasonNotFound, licensing.ReasonRateLimited,
+				licensing.ReasonProviderFailed),
+
 		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder).
 			refuses(licensing.ReasonOutcomeUnknown),
 		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel).

@@ -237,7 +237,7 @@ const (
 func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	limit := bodyLimit
 	s.guard.Do("head", func() {
-		limit = s.table.bodyLimit(h)
+		limit = s.bodyLimit(h)
 		if _, err := connection.CheckHead(h, limit); err != nil {
 			h.SetContentLength(0)
 			h.Del(fasthttp.HeaderExpect)

@@ -88,7 +88,7 @@ func TestTrial(t *testing.T) {
 	first, second := kvtest.Must(order("pro", paid.License.Key))(t), kvtest.Must(order("pro", paid.License.Key))(t)
 	for _, o := range []*licensing.Order{&first, &second} {
 		for range 2 { // a provider may confirm a payment again
-			*o = kvtest.Must(l.node.PayOrder(l.ctx(), *o, "sandbox_1"))(t).Order
+			*o = kvtest.Must(l.node.PayOrder(l.ctx(), *o, sandboxPayment("sandbox_1")))(t).Order
 		}
 	}
 	if first.LicenseKey != paid.License.Key || second.LicenseKey == paid.License.Key || second.LicenseKey.IsZero() {
@@ -178,4 +178,9 @@ func TestTrialOfAddress(t *testing.T) {
 		t.Errorf("both devices or none have started a trial: %v", one)
 	}
 	l.healthy("raced")
+}
+
+// sandboxPayment is a payment of the sandbox with a reference.
+func sandboxPayment(reference string) licensing.Payment {
+	return licensing.Payment{Provider: licensing.ProviderSandbox, Reference: reference}
 }

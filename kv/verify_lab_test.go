@@ -116,7 +116,7 @@ func (l *lab) order(amount int64) licensing.Order {
 
 func (l *lab) pay(order licensing.Order) licensing.Order {
 	l.t.Helper()
-	return kvtest.Must(l.node.PayOrder(l.ctx(), order, "sandbox_1"))(l.t).Order
+	return kvtest.Must(l.node.PayOrder(l.ctx(), order, sandboxPayment("sandbox_1")))(l.t).Order
 }
 
 func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
@@ -444,7 +444,7 @@ func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.node.PayOrder(l.ctx(), order, "sandbox_1"); err != nil {
+	if _, err := l.node.PayOrder(l.ctx(), order, sandboxPayment("sandbox_1")); err != nil {
 		return err
 	}
 	limit := 2

@@ -739,6 +739,14 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"order refund " + ord(s.canceled)}},
 		{"late and never paid", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Late = true }),
 			[]string{"order late " + ord(s.unpaid)}},
+		{"a checkout without an attempt", l.orderSeed(s.unpaid, func(o *licensing.Order) {
+			o.Checkout, o.CheckoutEnds = "cs_1", kvtest.Time
+		}), []string{"order checkout " + ord(s.unpaid)}},
+		{"a checkout without an end", l.orderSeed(s.unpaid, func(o *licensing.Order) {
+			o.Provider, o.Attempt, o.Checkout = licensing.ProviderStripe, 1, "cs_1"
+		}), []string{"order checkout " + ord(s.unpaid)}},
+		{"an attempt to pay at no provider", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Attempt = 1 }),
+			[]string{"order checkout " + ord(s.unpaid)}},
 		{"an order's license key that is none",
 			l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = paidLicense.ID().Key("acme") }),
 			[]string{"event value " + lastOf(s.paid), "order value " + ord(s.paid)}},

@@ -42,6 +42,7 @@
 //	order.go                orders and their status
 //	order_commands.go       pay, cancel and expire an order
 //	refund_commands.go      refunds
+//	checkout.go             attempts to pay an order at a payment provider
 //	payment.go              records of payments, and payments that a shop has received itself
 //	redaction_commands.go   removal of a buyer's personal data
 //	product.go              products and terms

@@ -14,6 +14,7 @@ const (
 	DueLeases                           // remove lapsed leases of a license, see LapseLeases
 	DueTrial                            // forget the trial of a license, see ForgetTrial
 	DueLicenseNotice                    // record the next notice of a license, its end, or the end of its grace
+	DueCheckout                         // ask the payment provider about the checkout of an order, see NoteAnswer
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
@@ -58,15 +59,20 @@ func (p *Product) Due() Due {
 	return Due{Kind: DueRollout, At: p.Rollout.NextAt}
 }
 
-// Due returns the refund of the order if one is due, or the end of an unpaid order until the end is
-// recorded.
+// Due returns the earliest of these: the refund of the order if one is due, the end of an unpaid order until the end is
+// recorded, and when a sweep asks about its checkout.
 func (o *Order) Due() Due {
 	switch {
 	case o.RefundDue:
-		return Due{Kind: DueRefund, At: o.RefundRetryAt}
-	case o.PaidAt.IsZero() && o.CanceledAt.IsZero() && o.RefundedAt.IsZero() && o.ExpiredAt.IsZero():
-		return Due{Kind: DueOrderEnd, At: o.ExpiresAt}
+		return Due{Kind: DueRefund, At: o.RefundRetryAt}.or(o.checkoutDue())
+	case o.awaitsEnd():
+		return Due{Kind: DueOrderEnd, At: o.ExpiresAt}.or(o.checkoutDue())
 	default:
-		return Due{}
+		return o.checkoutDue()
 	}
+}
+
+// awaitsEnd reports whether the end of an unpaid order is not recorded yet.
+func (o *Order) awaitsEnd() bool {
+	return o.PaidAt.IsZero() && o.CanceledAt.IsZero() && o.RefundedAt.IsZero() && o.ExpiredAt.IsZero()
 }

@@ -17,10 +17,12 @@ func existingOrder(r *Record) (*Order, error) {
 // number of times: an expired order is paid late, a paid order stays as it is, and the money for a
 // canceled order becomes due for refund.
 type PayOrder struct {
-	By      Actor      // who created a free order, or records the payment; empty: the provider
-	Payment string     // the provider's reference
-	Terms   Terms      // the terms of the new license
-	Key     LicenseKey // a new key with the terms' prefix; used only if a license is issued
+	By       Actor // who created a free order, or records the payment; empty: the provider
+	Provider PaymentProvider
+	Payment  string     // the provider's reference
+	PaidAt   time.Time  // when the buyer has paid; zero: now
+	Terms    Terms      // the terms of the new license
+	Key      LicenseKey // a new key with the terms' prefix; used only if a license is issued
 	// Upgrades: Key is that of a trial, which the same transaction makes the paid license; see UpgradeTrial.
 	Upgrades bool
 }
@@ -40,9 +42,10 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid, OrderExpired:
-		c.pay(r, status, now, now)
+		c.pay(r, status, now)
 	case OrderCanceled:
 		if !o.RefundDue {
+			c.payThrough(o)
 			o.PaidAt, o.Payment, o.RefundDue, o.RefundBy, r.Changed = now, c.Payment, true, Provider, true
 		}
 	case OrderPaid, OrderRefunded:
@@ -50,12 +53,26 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
 }
 
-// pay makes an unpaid or expired order paid, and issues its license. paidAt is when the buyer has paid; zero: now.
-func (c PayOrder) pay(r *Record, status OrderStatus, now, paidAt time.Time) {
+// payThrough notes the provider that has taken the payment. If that is the provider of the order's checkout, the
+// checkout is over. The sandbox leaves no trace.
+func (c PayOrder) payThrough(o *Order) {
+	if c.Provider == "" || c.Provider == ProviderSandbox {
+		return
+	}
+	if o.Provider == c.Provider {
+		o.AskAt = time.Time{}
+	}
+	o.Provider = c.Provider
+}
+
+// pay makes an unpaid or expired order paid, and issues its license.
+func (c PayOrder) pay(r *Record, status OrderStatus, now time.Time) {
 	o := r.Order
+	paidAt := c.PaidAt
 	if paidAt.IsZero() {
 		paidAt = now
 	}
+	c.payThrough(o)
 	o.PaidAt, o.Payment, o.LicenseKey, o.PaySeed = paidAt, c.Payment, c.Key, PaySeed{}
 	o.Late = status == OrderExpired
 	r.recordOrder(EventOrderPaid, c.PaidBy(), now)
@@ -90,6 +107,7 @@ func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	switch status := o.Status(now); status {
 	case OrderUnpaid:
 		o.CanceledAt, o.StateReason, o.PaySeed = now, c.Reason, PaySeed{}
+		o.askSoon(now)
 		r.recordOrder(EventOrderCanceled, c.By, now)
 	case OrderCanceled:
 	default:
@@ -115,7 +133,7 @@ func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if due := o.Due(); due.Kind == DueOrderEnd && !due.At.After(c.Before) {
+	if o.awaitsEnd() && !o.ExpiresAt.After(c.Before) {
 		o.ExpiredAt, o.PaySeed = now, PaySeed{}
 		r.recordOrder(EventOrderExpired, System, now)
 	}

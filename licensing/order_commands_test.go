@@ -310,6 +310,7 @@ func TestOrderCommandsWithoutOrder(t *testing.T) {
 	for _, c := range []licensing.Command{
 		payment, licensing.CancelOrder{}, licensing.ExpireOrder{}, licensing.RequestRefund{}, licensing.TryRefund{},
 		licensing.WithdrawRefund{}, licensing.RefundOrder{},
+		licensing.StartCheckout{}, licensing.NoteCheckout{}, licensing.NoteAnswer{},
 		licensing.RedactOrder{BuyerEmail: "ann@example.com"},
 	} {
 		for name, r := range map[string]licensing.Record{"nothing": {}, "a license": licensed(nil)} {

@@ -57,9 +57,8 @@ func (o *Order) Refundable() bool { return o.Amount > 0 && o.Provider != Provide
 // unpaid or expired order can be paid so. Recording the same payment again is a no-op. AddPayment must create the
 // payment's record in the same transaction.
 type PayOutside struct {
-	PayOrder           // Payment is the shop's reference
-	Amount   *int64    // what was paid; nil: the order's amount
-	PaidAt   time.Time // when it was paid; zero: now
+	PayOrder        // Provider is ProviderOutside, and Payment is the shop's reference
+	Amount   *int64 // what was paid; nil: the order's amount
 }
 
 func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
@@ -72,8 +71,8 @@ func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
 	}
 	switch status := o.Status(now); {
 	case status == OrderUnpaid, status == OrderExpired:
-		o.Provider = ProviderOutside
-		c.pay(r, status, now, c.PaidAt)
+		o.askSoon(now) // the checkout must end: the order is paid
+		c.pay(r, status, now)
 	case o.Provider == ProviderOutside && o.Payment == c.Payment && !o.PaidAt.IsZero():
 	default:
 		refused := invalidOrderState(status, "paid")

@@ -12,7 +12,7 @@ import (
 // outside is a payment that the shop has received itself.
 func outside(reference string) licensing.PayOutside {
 	pay := payment
-	pay.Payment, pay.By = reference, byKey
+	pay.Provider, pay.Payment, pay.By = licensing.ProviderOutside, reference, byKey
 	return licensing.PayOutside{PayOrder: pay}
 }
 

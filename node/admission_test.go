@@ -157,7 +157,8 @@ func TestShedsOverTheLimit(t *testing.T) {
 		"products": func() error { _, err := h.ListProducts(ctx, nodetest.Owner, store.Page{}); return err },
 		"API keys": func() error { _, err := h.ListAPIKeys(ctx, nodetest.Owner, store.Page{}); return err },
 		"payment": func() error {
-			_, err := h.PayOrder(ctx, licensing.Order{Owner: nodetest.Owner, ProductID: "pro", OrderNo: "x"}, "p")
+			order := licensing.Order{Owner: nodetest.Owner, ProductID: "pro", OrderNo: "x"}
+			_, err := h.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
 			return err
 		},
 		"grant": func() error {

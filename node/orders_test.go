@@ -29,7 +29,8 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Go(func() {
-			result, err := nodes[i%2].PayOrder(nodetest.Context(t), order, fmt.Sprint("payment-", i))
+			payment := nodetest.SandboxPayment(fmt.Sprint("payment-", i))
+			result, err := nodes[i%2].PayOrder(nodetest.Context(t), order, payment)
 			if err != nil {
 				t.Errorf("pay: %v", err)
 				return
@@ -331,7 +332,7 @@ func TestTermsAtPayment(t *testing.T) {
 			ExpiresAt: n.Now().Add(time.Hour),
 		}
 		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})
-		paid, err := n.PayOrder(nodetest.Context(t), order, "p")
+		paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
 		if err != nil || paid.Order.LicenseKey.Prefix() != want {
 			t.Errorf("%s: issued %s, %v; want the prefix %s", product, paid.Order.LicenseKey, err, want)
 		}

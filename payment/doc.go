@@ -2,7 +2,7 @@
 // [Desk] marks an order as paid when the provider reports the payment. The Desk also refunds orders: at the
 // shop's request, and when a payment arrives for a canceled order.
 //
-// The [Sandbox] is the provider of test mode. Package payment/stripe is the provider Stripe.
+// The only provider today is the [Sandbox], for test mode.
 //
 // The rules of orders and refunds are in package licensing, and the HTML of the pay page is in package
 // handlers/paypage. Package node/service runs the commands that change the order (pay, request, try, withdraw and
@@ -14,8 +14,11 @@
 //
 //   - provider.go: the interface of providers
 //   - payment.go: the desk that takes payments
+//   - checkout.go: checkouts at a provider: one at a time for each order, and the sweep that asks about them
+//   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries
 //   - sandbox.go: the provider of test mode
 //   - instrument.go: counts and times the requests to a provider
+//   - places.go: the places that the requests of all owners share
 //   - trace.go: the spans of requests to a provider
 package payment

@@ -2,8 +2,10 @@ package payment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"licet/internal/fair"
 	"licet/licensing"
 	"licet/node/service"
 )
@@ -12,11 +14,15 @@ import (
 type Desk struct {
 	node      *service.Service
 	providers Providers
+	checks    *fair.Places[string] // of Check, by the number of the order
 }
 
 // NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.
 func NewDesk(n *service.Service, providers Providers) *Desk {
-	return &Desk{node: n, providers: providers}
+	return &Desk{
+		node: n, providers: providers,
+		checks: fair.New[string](fair.Config{Places: requestPlaces, Each: 1}),
+	}
 }
 
 // Pay pays an order, when the customer presses Pay. It returns the order after the payment, or the URL of the
@@ -37,36 +43,31 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	if provider == nil {
 		return licensing.Order{}, "", licensing.ErrPaymentNotConfigured
 	}
-	span := startSpan(ctx, "begin")
-	step, err := provider.Begin(ctx, order)
-	endSpan(span, err)
-	if err != nil {
-		return licensing.Order{}, "", providerFailed(err)
+	if provider.Name() == licensing.ProviderSandbox { // which completes every payment at once
+		paid, _, _, err = d.beginCheckout(ctx, provider, order)
+		return paid, "", err
 	}
-	if step.Redirect != "" {
-		return order, step.Redirect, nil
-	}
-	paid, err = d.Confirm(ctx, order, step.Payment)
-	return paid, "", err
+	return d.checkout(ctx, provider, order)
 }
 
 // PaySandbox pays an order without a customer, and returns the order after the payment. PaySandbox refuses live orders,
 // and orders whose provider takes the payment elsewhere.
 func (d *Desk) PaySandbox(ctx context.Context, order licensing.Order) (licensing.Order, error) {
-	if order.Owner.Mode != licensing.Test {
+	provider := d.providers.Of(order.Owner)
+	if order.Owner.Mode != licensing.Test || provider != nil && provider.Name() != licensing.ProviderSandbox {
 		return licensing.Order{}, licensing.ErrNotInSandbox
 	}
-	paid, redirect, err := d.Pay(ctx, order)
-	if err == nil && redirect != "" {
-		err = licensing.ErrNotInSandbox
-	}
+	paid, _, err := d.Pay(ctx, order)
 	return paid, err
 }
 
-// Confirm marks an order as paid when the provider reports the payment. Repeated reports pay the order once.
-// Confirm refunds a payment for a canceled order before it returns. If that fails, the order keeps the refund as
-// due, and the provider's next report or a pass of SendRefundsDue tries again.
-func (d *Desk) Confirm(ctx context.Context, order licensing.Order, payment string) (licensing.Order, error) {
+// Confirm marks an order as paid when the provider reports the payment. The provider and its reference of the payment
+// must be set. Repeated reports pay the order once. Confirm refunds a payment for a canceled order before it returns.
+// If that fails, the order keeps the refund as due, and the provider's next report or a pass of SendRefundsDue tries
+// again.
+func (d *Desk) Confirm(
+	ctx context.Context, order licensing.Order, payment licensing.Payment,
+) (licensing.Order, error) {
 	result, err := d.node.PayOrder(ctx, order, payment)
 	if err != nil || !result.RefundDue {
 		return result.Order, err
@@ -77,11 +78,23 @@ func (d *Desk) Confirm(ctx context.Context, order licensing.Order, payment strin
 // Cancel cancels an order at the customer's request.
 func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	result, err := d.node.CancelOrder(ctx, order)
+	d.Canceled(ctx, result.Order)
 	return result.Order, err
 }
 
-// providerFailed returns the error for a client when the provider has failed with err.
+// Canceled ends the open checkout of a canceled order. If that fails, a sweep tries again.
+func (d *Desk) Canceled(ctx context.Context, order licensing.Order) {
+	if provider := d.checkoutProvider(order); provider != nil {
+		_ = d.endCheckout(ctx, provider, order)
+	}
+}
+
+// providerFailed returns the error for a client when the provider has failed with err. An error of the service itself
+// stays as it is.
 func providerFailed(err error) error {
+	if errors.As(err, new(*licensing.Error)) {
+		return err
+	}
 	return fmt.Errorf("%w: %w", &licensing.Error{
 		Reason:  licensing.ReasonProviderFailed,
 		Message: "the payment provider failed; try again",

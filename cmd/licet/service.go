@@ -224,7 +224,7 @@ func (s *instance) serveAPI() error {
 			return s.store.RootsSealedElsewhere(ctx, s.ring.Current().ID)
 		})
 	})
-	desk := payment.NewDesk(n, payment.Instrument(s.instruments, s.providers))
+	desk := payment.NewDesk(n, payment.Fairly(payment.Instrument(s.instruments, s.providers)))
 	chores := n.Chores()
 	if s.cfg.CompactEarly {
 		chores = append(chores,
@@ -237,6 +237,10 @@ func (s *instance) serveAPI() error {
 	s.background("the refunds", func(ctx context.Context) {
 		n.Sweep(ctx, service.Chore{Name: "the sending of refunds due", Label: "refunds",
 			Once: desk.SendRefundsDue})
+	})
+	s.background("the questions about checkouts", func(ctx context.Context) {
+		n.Sweep(ctx, service.Chore{Name: "the questions about checkouts", Label: "checkouts",
+			Once: desk.AskCheckoutsDue})
 	})
 	// So do recounts, which read the whole store.
 	s.background("the recount of usage", func(ctx context.Context) {

@@ -174,7 +174,7 @@ func FuzzFraming(f *testing.F) {
 			}
 		}
 		never := NewListener(nil, Config{
-			MaxBodies: bodyLimit, MaxBody: bodyLimit, Refuse: func([]byte) []byte { return nil },
+			MaxBodies: bodyLimit, MaxBody: bodyLimit, MaxChunked: bodyLimit, Refuse: func([]byte) []byte { return nil },
 		})
 		c := &Conn{Conn: &pieces{rest: sent, size: int(size) + 1}, listener: never}
 		through := &recorder{from: c}

@@ -55,9 +55,9 @@ type Config struct {
 	MaxBodies int64
 	// BodyRefused counts the requests that the listener refuses because of MaxBodies.
 	BodyRefused prometheus.Counter
-	// MaxBody is the greatest length of a body that the server reads.
-	MaxBody int
-	Guard   *guard.Guard
+	// MaxBody is the greatest length of a body that the server reads, MaxChunked that of a body in chunks.
+	MaxBody, MaxChunked int
+	Guard               *guard.Guard
 	// Refuse returns the response to a complete request that needs no more than a refusal, and
 	// nil for any other bytes. Refuse may write the response over request, whose capacity is at
 	// least 1 KiB.

@@ -255,7 +255,7 @@ func members() map[string]string {
 		"revocation_max_age":   "how long a receipt counts without a newer [list](#revocations); if none, to its end",
 		"getRevocations.after": "the `epoch` of a list that the client has: the answer may be what came later",
 
-		"Path.account_id": "the account", "Path.mode": "`test` or `live`",
+		"Path.account_id": "the account", "Path.mode": "`test` or `live`", "received": "the callback is done",
 		"root": "the public half of the key that signs the set of receipt keys; put it into your program. It never " +
 			"changes",
 		"jwks_url":         "where everybody may read the set of receipt keys, signed with the root key",

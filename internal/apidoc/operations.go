@@ -170,6 +170,9 @@ func operations() map[string]operation {
 		"GET /v1/accounts/{account_id}/{mode}/revocations": {
 			"getRevocations", "serves the signed list of revocations", "revocations", "",
 		},
+		"POST /v1/callbacks/stripe/{account_id}/{mode}": {
+			"takeStripeCallback", "takes a callback of Stripe", "callbacks-of-stripe", "",
+		},
 		"POST /v1/keys": {
 			"createAPIKey", "creates an API key", "create-an-api-key", "key_created",
 		},

@@ -177,15 +177,11 @@ var packages = []row{
 			"metrics", "licensing"},
 	},
 	{
-		path:       "payment/stripe",
-		purpose:    "the payment provider Stripe",
-		imports:    []string{"payment", "licensing"},
-		thirdParty: []string{"github.com/stripe/stripe-go/v86/..."},
-	},
-	{
 		path:    "payment",
 		purpose: "connects the pay page, the payment provider and the order",
-		imports: []string{"node/service", "node", "node/store", "metrics/tracing", "metrics", "licensing"},
+		imports: []string{
+			"node/service", "node", "node/store", "metrics/tracing", "metrics", "licensing", "internal/fair",
+		},
 	},
 	{
 		path:       "delivery/webhook",
@@ -372,7 +368,6 @@ var restricted = []struct {
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
 	{"github.com/dunglas/httpsfv/...", []string{"handlers/signature"}},
 	{"github.com/santhosh-tekuri/...", []string{"internal/..."}}, // no program links the checks of the API document
-	{"github.com/stripe/...", []string{"payment/stripe", "internal/..."}},
 	{"go.opentelemetry.io/...", []string{"metrics/tracing", "examples/...", "internal/..."}},
 }
 

@@ -95,7 +95,7 @@ func (r *run) balance() {
 		for {
 			p := r.slots[0].current()
 			d := deed{What: "pay", Order: number, Before: revision(), Call: time.Since(r.started)}
-			order, err := r.desk(p).Confirm(ctx, o, "the last word")
+			order, err := r.desk(p).Confirm(ctx, o, sandboxPayment("the last word"))
 			d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
 			r.noteDeed(d)
 			if err == nil && !order.RefundDue {
@@ -172,4 +172,9 @@ func (r *run) revokes(l *license, orderNo string) (ops []operation) {
 		ops = append(ops, op)
 	}
 	return ops
+}
+
+// sandboxPayment is a payment of the sandbox with a reference.
+func sandboxPayment(reference string) licensing.Payment {
+	return licensing.Payment{Provider: licensing.ProviderSandbox, Reference: reference}
 }

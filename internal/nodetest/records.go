@@ -100,3 +100,8 @@ func HistoryOf(t *testing.T, db *kv.Store, ref licensing.Ref) []store.RecordedEv
 		}
 	}
 }
+
+// SandboxPayment returns a payment of the sandbox with a reference.
+func SandboxPayment(reference string) licensing.Payment {
+	return licensing.Payment{Provider: licensing.ProviderSandbox, Reference: reference}
+}

@@ -41,6 +41,18 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 	})
 }
 
+// checkCheckout checks what an order tells about its checkout at a payment provider.
+func checkCheckout(o *licensing.Order, bad func(rule, format string, args ...any)) {
+	switch {
+	case o.Attempt < 0, o.Attempt == 0 && (o.Checkout != "" || !o.CheckoutEnds.IsZero() || o.CheckoutOpen()):
+		bad("checkout", "it has a checkout, but no attempt to pay has begun")
+	case (o.Checkout == "") != o.CheckoutEnds.IsZero():
+		bad("checkout", "its checkout has no end, or an end without a checkout")
+	case o.Attempt > 0 && o.Provider == "":
+		bad("checkout", "it does not name the provider of its checkout")
+	}
+}
+
 // checkOutsidePayment checks that an order that was paid outside has a payment with a record.
 func (v *recordChecks) checkOutsidePayment(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	if o.Provider != licensing.ProviderOutside || o.PaidAt.IsZero() {

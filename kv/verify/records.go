@@ -63,6 +63,7 @@ func (v *recordChecks) checkOrder(e entry) {
 	checkWriters(e.value, layout.OrderWriter, bad)
 	v.checkPlaceOfOrder(&order.Order, bad)
 	checkPayment(&order.Order, bad)
+	checkCheckout(&order.Order, bad)
 	v.checkOutsidePayment(&order.Order, bad)
 	if order.Order.PayHash == [32]byte{} {
 		bad("pay_hash", "it has no hash of its pay token, so its pay page can't be opened")

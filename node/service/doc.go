@@ -28,6 +28,7 @@
 //	gate.go            the limits on pages of lists and on redactions at the same time
 //	orders.go          create, read and pay orders
 //	orderchanges.go    cancel and refund orders
+//	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
 //	outsidepayments.go record payments that a shop has received itself
 //	products.go        products
 //	rollouts.go        rollouts of the terms of products to earlier licenses

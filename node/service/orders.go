@@ -278,14 +278,15 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 // PayOrder records a payment that the payment provider has confirmed. The license gets the current
 // terms of the product. See licensing.PayOrder.
 func (o *Orders) PayOrder(
-	ctx context.Context, order licensing.Order, payment string,
+	ctx context.Context, order licensing.Order, payment licensing.Payment,
 ) (result licensing.Result, err error) {
 	return admitted(ctx, o.core, order.Owner, func(place node.Place) (result licensing.Result, err error) {
 		pay, err := o.newPayment(ctx, &order)
 		if err != nil {
 			return licensing.Result{}, err
 		}
-		if pay.Payment = payment; order.UpgradeOf.IsZero() {
+		pay.Provider, pay.Payment, pay.PaidAt = payment.Provider, payment.Reference, payment.PaidAt
+		if order.UpgradeOf.IsZero() {
 			return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), pay)
 		}
 		return o.payTogether(ctx, &node.Claim{}, &order, pay,

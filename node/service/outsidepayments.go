@@ -59,9 +59,10 @@ func (o *Orders) recordOutside(
 	if err != nil {
 		return licensing.Result{}, err
 	}
-	pay.Payment, pay.By = in.Reference, in.By
+	pay.Provider, pay.Payment = licensing.ProviderOutside, in.Reference
+	pay.PaidAt, pay.By = in.PaidAt, in.By
 	paying := func(pay licensing.PayOrder) licensing.Command {
-		return licensing.PayOutside{PayOrder: pay, Amount: in.Amount, PaidAt: in.PaidAt}
+		return licensing.PayOutside{PayOrder: pay, Amount: in.Amount}
 	}
 	record := licensing.PaymentRef(order.Owner, licensing.ProviderOutside, in.Reference)
 	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {

@@ -38,7 +38,7 @@ func bought(t *testing.T, n *service.Service, owner licensing.Owner, email strin
 // sell pays an order, and adds metadata to its license.
 func sell(t *testing.T, n *service.Service, order licensing.Order) licensing.Order {
 	t.Helper()
-	result, err := n.PayOrder(nodetest.Context(t), order, "p")
+	result, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestRedact(t *testing.T) {
 		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licensing.CancelOrder{Reason: secret}, nil)
 		nodetest.WantError(t, err, nil)
 	}
-	_, err := n.PayOrder(ctx, paidThen, "p")
+	_, err := n.PayOrder(ctx, paidThen, nodetest.SandboxPayment("p"))
 	nodetest.WantError(t, err, nil)
 	_, _, err = n.ChangeOrder(ctx, owner, refunded.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
 	nodetest.WantError(t, err, nil)
@@ -155,7 +155,7 @@ func TestRedact(t *testing.T) {
 		}
 	}
 
-	result, err := n.PayOrder(ctx, unpaid, "p")
+	result, err := n.PayOrder(ctx, unpaid, nodetest.SandboxPayment("p"))
 	if err != nil || result.Order.Status(n.Now()) != licensing.OrderPaid ||
 		result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
 		t.Errorf("paid after the redaction: %+v, %v", result.Order, err)
@@ -259,7 +259,7 @@ func TestRedactWhilePaid(t *testing.T) {
 func TestRedactWhileNoted(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	other := nodetest.New(t, nodetest.OpenStore(t))
-	result, err := other.PayOrder(nodetest.Context(t), bought(t, other, owner, buyer), "p")
+	result, err := other.PayOrder(nodetest.Context(t), bought(t, other, owner, buyer), nodetest.SandboxPayment("p"))
 	nodetest.WantError(t, err, nil)
 	noted := false
 	store := &storetest.Faulty{Store: nodetest.OpenStore(t), AfterLoad: func(read []store.Snapshot) {

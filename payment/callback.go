@@ -1,0 +1,64 @@
+package payment
+
+import (
+	"context"
+	"errors"
+
+	"licet/licensing"
+)
+
+// Signed reports whether the signature header of a callback is in the form of the owner's provider, which has the given
+// name. It is false for any other provider. Only then is the body worth reading.
+func (d *Desk) Signed(name licensing.PaymentProvider, owner licensing.Owner, signature string) bool {
+	provider := d.calling(name, owner)
+	return provider != nil && provider.Signed(signature)
+}
+
+// TakesCallbacks reports whether the provider of the given name is the owner's.
+func (d *Desk) TakesCallbacks(name licensing.PaymentProvider, owner licensing.Owner) bool {
+	return d.calling(name, owner) != nil
+}
+
+func (d *Desk) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
+	if provider := d.providers.Of(owner); provider != nil && provider.Name() == name {
+		return provider
+	}
+	return nil
+}
+
+// Callback verifies the signature of a callback for an owner over its raw body, and returns the object that the
+// callback names. It returns ErrSignature if the signature is wrong or too old, or if the owner has no provider.
+func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (Object, error) {
+	provider := d.providers.Of(owner)
+	if provider == nil {
+		return Object{}, ErrSignature
+	}
+	return provider.Callback(signature, body)
+}
+
+// Called asks the owner's provider about the object that a callback named, and stores the answer before it returns.
+// Called returns nil for an object of no order of the owner: the provider must not repeat the callback.
+//
+// Callbacks come late, twice and in any order. No answer about a checkout or a payment can replace a later answer: once
+// an order is paid or an attempt is over, the commands for older answers are no-ops.
+func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object) error {
+	provider := d.providers.Of(owner)
+	if provider == nil || object.Kind != ObjectCheckout && object.Kind != ObjectPayment {
+		return nil
+	}
+	state, err := d.look(ctx, provider, object)
+	switch {
+	case errors.Is(err, ErrUnknownObject), err == nil && !licensing.ValidOrderNo(state.OrderNo):
+		return nil
+	case err != nil:
+		return providerFailed(err)
+	}
+	order, err := d.node.Order(ctx, owner, state.OrderNo)
+	if err == nil {
+		_, err = d.record(ctx, provider, order, state)
+	}
+	if licensing.ReasonOf(err) == licensing.ReasonOrderNotFound {
+		return nil
+	}
+	return err
+}

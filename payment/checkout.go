@@ -1,0 +1,235 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"licet/licensing"
+)
+
+// maxAttempts bounds the attempts to make a checkout that one request of a buyer begins.
+const maxAttempts = 3
+
+// errNoCheckout means that the provider has made no checkout in maxAttempts attempts.
+var errNoCheckout = errors.New("the payment provider has made no checkout")
+
+// checkout returns the URL of the provider where the customer pays an unpaid order. The URL is empty if the order can't
+// be paid any more, or if a payment is under way or complete.
+//
+// Each attempt has at most one checkout at the provider, and the next attempt begins only after the checkout is over.
+// So a customer who presses Pay twice, on two nodes, does not get two checkouts that both take money.
+func (d *Desk) checkout(
+	ctx context.Context, provider Provider, order licensing.Order,
+) (licensing.Order, string, error) {
+	for attempts := 0; ; {
+		if order.Status(d.node.Now()) != licensing.OrderUnpaid {
+			return order, "", d.endCheckout(ctx, provider, order)
+		}
+		if !order.CheckoutOpen() || order.Provider != provider.Name() {
+			if attempts++; attempts > maxAttempts {
+				return licensing.Order{}, "", providerFailed(errNoCheckout)
+			}
+			var err error
+			if order, err = d.startCheckout(ctx, provider, order); err != nil {
+				return licensing.Order{}, "", err
+			}
+			continue
+		}
+		var redirect string
+		var over bool
+		var err error
+		if order.Checkout == "" {
+			order, redirect, over, err = d.beginCheckout(ctx, provider, order)
+		} else {
+			order, redirect, over, err = d.lookAtCheckout(ctx, provider, order)
+		}
+		if err != nil || !over {
+			return order, redirect, err
+		}
+	}
+}
+
+// startCheckout begins the next attempt to pay an order.
+func (d *Desk) startCheckout(ctx context.Context, provider Provider, order licensing.Order) (licensing.Order, error) {
+	return d.node.ChangeCheckout(ctx, order,
+		licensing.StartCheckout{Provider: provider.Name(), After: order.Attempt})
+}
+
+// beginCheckout asks the provider for the checkout of the order's attempt. over reports that the order has changed, or
+// that the attempt has no checkout in which the customer can pay.
+func (d *Desk) beginCheckout(
+	ctx context.Context, provider Provider, order licensing.Order,
+) (now licensing.Order, redirect string, over bool, err error) {
+	span := startSpan(ctx, operationBegin)
+	step, err := provider.Begin(ctx, order)
+	endSpan(span, err)
+	switch {
+	case errors.Is(err, ErrAttemptSpent):
+		now, err = d.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: true})
+		return now, "", true, err
+	case err != nil:
+		return licensing.Order{}, "", false, providerFailed(err)
+	case step.Payment != "":
+		now, err = d.Confirm(ctx, order, licensing.Payment{Provider: provider.Name(), Reference: step.Payment})
+		return now, "", false, err
+	}
+	now, err = d.node.ChangeCheckout(ctx, order,
+		licensing.NoteCheckout{Attempt: order.Attempt, Checkout: step.Checkout, EndsAt: step.EndsAt})
+	over = now.Checkout != step.Checkout || step.Redirect == "" || now.Status(d.node.Now()) != licensing.OrderUnpaid
+	return now, step.Redirect, over, err
+}
+
+// lookAtCheckout asks the provider about the open checkout of the order, and records the answer. over reports that
+// the customer can't pay in this checkout any more, and has not paid.
+func (d *Desk) lookAtCheckout(
+	ctx context.Context, provider Provider, order licensing.Order,
+) (now licensing.Order, redirect string, over bool, err error) {
+	state, err := d.look(ctx, provider, Object{Kind: ObjectCheckout, ID: order.Checkout})
+	switch {
+	case errors.Is(err, ErrUnknownObject): // such as after the shop has changed its account at the provider
+		state.Outcome = OutcomeEnded
+	case err != nil:
+		return licensing.Order{}, "", false, providerFailed(err)
+	case state.Outcome == OutcomeOpen:
+		return order, state.URL, false, nil
+	}
+	now, err = d.record(ctx, provider, order, state)
+	return now, "", state.Outcome != OutcomePending && now.PaidAt.IsZero(), err
+}
+
+// record stores what the provider says about the checkout or the payment of an order.
+func (d *Desk) record(
+	ctx context.Context, provider Provider, order licensing.Order, state State,
+) (licensing.Order, error) {
+	if state.Outcome == OutcomeDone {
+		if err := fits(order, state); err != nil {
+			d.node.ReportMisfit(order, state.Payment, err)
+		} else if order, err = d.Confirm(ctx, order, licensing.Payment{
+			Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At,
+		}); err != nil {
+			return licensing.Order{}, err
+		}
+	}
+	if state.Kind == ObjectCheckout && state.ID != order.Checkout || !order.CheckoutOpen() {
+		return order, nil
+	}
+	over := state.Outcome != OutcomeOpen && state.Outcome != OutcomePending
+	if state.Kind != ObjectCheckout && !over {
+		return order, nil
+	}
+	return d.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: over})
+}
+
+// fits returns an error if a payment at the provider is not the payment that the order asks for.
+func fits(order licensing.Order, state State) error {
+	switch {
+	case state.OrderNo != order.OrderNo:
+		return fmt.Errorf("the payment is of the order %q", state.OrderNo)
+	case state.Live != (order.Owner.Mode == licensing.Live):
+		return fmt.Errorf("the payment is live: %t, but the order is of mode %s", state.Live, order.Owner.Mode)
+	case state.Amount != order.Amount || state.Currency != order.Currency:
+		return fmt.Errorf("the payment is of %d %s, but the order of %d %s", state.Amount, state.Currency,
+			order.Amount, order.Currency)
+	case state.Payment == "":
+		return errors.New("the payment has no reference")
+	}
+	return nil
+}
+
+// endCheckout ends the open checkout of an order that can't be paid any more. If a payment was faster, it is recorded:
+// the payment of a canceled order is refunded.
+func (d *Desk) endCheckout(ctx context.Context, provider Provider, order licensing.Order) error {
+	if !order.CheckoutOpen() || order.Checkout == "" {
+		return nil
+	}
+	span := startSpan(ctx, operationEnd)
+	err := provider.End(ctx, order)
+	endSpan(span, err)
+	if err != nil {
+		return providerFailed(err)
+	}
+	_, _, _, err = d.lookAtCheckout(ctx, provider, order)
+	return err
+}
+
+// Check asks the provider what has become of the open checkout of an order, such as when the customer comes back from
+// there, and records the answer. It returns the order as it is then, and whether a payment is on its way. If another
+// call asks about the same order, or if the provider does not answer, Check returns the order as it was: a callback or
+// a sweep brings the answer.
+func (d *Desk) Check(ctx context.Context, order licensing.Order) (now licensing.Order, pending bool) {
+	provider := d.checkoutProvider(order)
+	if provider == nil || !order.CheckoutOpen() || order.Checkout == "" || !d.checks.TryEnter(order.OrderNo) {
+		return order, false
+	}
+	defer d.checks.Leave(order.OrderNo)
+	now, redirect, over, err := d.lookAtCheckout(ctx, provider, order)
+	if err != nil {
+		return order, false
+	}
+	return now, redirect == "" && !over && now.PaidAt.IsZero()
+}
+
+// checkoutProvider returns the provider that has the checkout of an order; nil if the owner has that provider no more.
+// An order that was paid outside meanwhile does not name the provider of its checkout.
+func (d *Desk) checkoutProvider(order licensing.Order) Provider {
+	provider := d.providers.Of(order.Owner)
+	if provider == nil || order.Provider != provider.Name() && order.Provider != licensing.ProviderOutside {
+		return nil
+	}
+	return provider
+}
+
+// AskCheckoutsDue asks the provider about all checkouts about which a sweep must ask by now. It is a sweep for
+// service.Sweeps. Any number of nodes may run it.
+func (d *Desk) AskCheckoutsDue(ctx context.Context) error {
+	return d.node.EachCheckoutDue(ctx, d.askCheckout)
+}
+
+// askCheckout asks the provider about the checkout of an order. It reads the order again: only the number and the owner
+// of order count.
+func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
+	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
+	if err != nil || !order.CheckoutOpen() {
+		return err
+	}
+	provider := d.checkoutProvider(order)
+	note := licensing.NoteAnswer{Attempt: order.Attempt}
+	switch {
+	case provider == nil:
+		// The provider may be set up again; nobody can ask until then.
+	case order.Checkout == "" && order.Status(d.node.Now()) == licensing.OrderUnpaid:
+		// A node has died after it began the attempt. The customer has not seen the URL of a checkout: at the next
+		// press of Pay, the provider is asked under the same number.
+	case order.Checkout == "":
+		note.Over = true
+	case order.Status(d.node.Now()) != licensing.OrderUnpaid:
+		if err := d.endCheckout(ctx, provider, order); err != nil {
+			return err
+		}
+		if order, err = d.node.Order(ctx, order.Owner, order.OrderNo); err != nil || !order.CheckoutOpen() {
+			return err
+		}
+	default:
+		state, err := d.look(ctx, provider, Object{Kind: ObjectCheckout, ID: order.Checkout})
+		if errors.Is(err, ErrUnknownObject) {
+			note.Over = true
+			break
+		}
+		if err != nil {
+			return providerFailed(err)
+		}
+		_, err = d.record(ctx, provider, order, state)
+		return err
+	}
+	_, err = d.node.ChangeCheckout(ctx, order, note)
+	return err
+}
+
+// look asks the provider about an object.
+func (d *Desk) look(ctx context.Context, provider Provider, object Object) (State, error) {
+	span := startSpan(ctx, operationLook)
+	state, err := provider.Look(ctx, object)
+	endSpan(span, err)
+	return state, err
+}

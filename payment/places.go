@@ -1,0 +1,88 @@
+package payment
+
+import (
+	"context"
+	"errors"
+
+	"licet/internal/fair"
+	"licet/licensing"
+)
+
+const (
+	// requestPlaces bounds the requests to providers under way. Owners share the places, so the slow provider of one
+	// owner leaves places for the others.
+	requestPlaces = 256
+	// requestsWaiting bounds the requests that wait for a place.
+	requestsWaiting = 1024
+)
+
+// Fairly returns providers whose requests take places that the owners share. A request without a place fails with
+// licensing.ErrOverloaded, and is not sent.
+func Fairly(providers Providers) Providers {
+	places := fair.New[licensing.Owner](fair.Config{Places: requestPlaces, Waiting: requestsWaiting})
+	return func(owner licensing.Owner) Provider {
+		p := providers.Of(owner)
+		if p == nil {
+			return nil
+		}
+		return &sharing{Provider: p, places: places, owner: owner}
+	}
+}
+
+// sharing is the provider of an owner whose requests take places.
+type sharing struct {
+	Provider
+	places *fair.Places[licensing.Owner]
+	owner  licensing.Owner
+}
+
+// enter takes a place.
+func (p *sharing) enter(ctx context.Context) (leave func(), err error) {
+	if err := p.places.Enter(ctx, p.owner); err != nil {
+		if errors.Is(err, fair.ErrFull) {
+			err = licensing.ErrOverloaded
+		}
+		return nil, err
+	}
+	return func() { p.places.Leave(p.owner) }, nil
+}
+
+// Begin implements Provider.
+func (p *sharing) Begin(ctx context.Context, order licensing.Order) (Step, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return Step{}, err
+	}
+	defer leave()
+	return p.Provider.Begin(ctx, order)
+}
+
+// Look implements Provider.
+func (p *sharing) Look(ctx context.Context, object Object) (State, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	defer leave()
+	return p.Provider.Look(ctx, object)
+}
+
+// End implements Provider.
+func (p *sharing) End(ctx context.Context, order licensing.Order) error {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return p.Provider.End(ctx, order)
+}
+
+// Refund implements Provider.
+func (p *sharing) Refund(ctx context.Context, order licensing.Order, refund licensing.Payment) (State, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	defer leave()
+	return p.Provider.Refund(ctx, order, refund)
+}
