@@ -2,7 +2,7 @@
 // [Desk] marks an order as paid when the provider reports the payment. The Desk also refunds orders: at the
 // shop's request, and when a payment arrives for a canceled order.
 //
-// The only provider today is the [Sandbox], for test mode.
+// The [Sandbox] is the provider of test mode. Package payment/stripe is the provider Stripe.
 //
 // The rules of orders and refunds are in package licensing, and the HTML of the pay page is in package
 // handlers/paypage. Package node/service runs the commands that change the order (pay, request, try, withdraw and

@@ -177,6 +177,12 @@ var packages = []row{
 			"metrics", "licensing"},
 	},
 	{
+		path:       "payment/stripe",
+		purpose:    "the payment provider Stripe",
+		imports:    []string{"payment", "licensing"},
+		thirdParty: []string{"github.com/stripe/stripe-go/v86/..."},
+	},
+	{
 		path:    "payment",
 		purpose: "connects the pay page, the payment provider and the order",
 		imports: []string{
@@ -368,6 +374,7 @@ var restricted = []struct {
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
 	{"github.com/dunglas/httpsfv/...", []string{"handlers/signature"}},
 	{"github.com/santhosh-tekuri/...", []string{"internal/..."}}, // no program links the checks of the API document
+	{"github.com/stripe/...", []string{"payment/stripe", "internal/..."}},
 	{"go.opentelemetry.io/...", []string{"metrics/tracing", "examples/...", "internal/..."}},
 }
 

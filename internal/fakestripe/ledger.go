@@ -1,0 +1,45 @@
+package fakestripe
+
+import "slices"
+
+// Entry is a movement of money of an account. All amounts are in Stripe's minor units.
+type Entry struct {
+	Kind     string // charge, refund, refund_failure, dispute, dispute_reversal
+	Key      string // the secret key of the account
+	OrderNo  string // from the metadata of the payment intent
+	Payment  string // pi_…
+	Object   string // the charge, refund or dispute
+	Refund   string // our number of a refund; empty: made in the dashboard
+	Currency string // upper case
+	Amount   int64  // what the buyer pays, less than 0: what goes back
+	Fee      int64  // what Stripe keeps
+}
+
+// Ledger returns all movements so far, oldest first.
+func (f *Fake) Ledger() []Entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.catchUp()
+	return slices.Clone(f.ledger)
+}
+
+// Kept returns what the shop has of an order in the end: what was paid, less what went back. Fees are left out.
+func (f *Fake) Kept(orderNo string) (amount int64) {
+	for _, e := range f.Ledger() {
+		if e.OrderNo == orderNo {
+			amount += e.Amount
+		}
+	}
+	return amount
+}
+
+// enter adds a movement for a payment intent.
+func (f *Fake) enter(kind string, intent, o object, amount, fee int64) {
+	metadata, _ := intent["metadata"].(map[string]string)
+	refund, _ := o["metadata"].(map[string]string)
+	f.ledger = append(f.ledger, Entry{
+		Kind: kind, Key: intent.text("_account"), OrderNo: metadata["order_no"], Payment: intent.text("id"),
+		Object: o.text("id"), Refund: refund["refund_no"], Currency: upper(intent.text("currency")), Amount: amount,
+		Fee: fee,
+	})
+}

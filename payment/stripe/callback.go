@@ -1,0 +1,91 @@
+package stripe
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/stripe/stripe-go/v86/webhook"
+
+	"licet/payment"
+)
+
+// tolerance is how old the signature of a callback may be. Stripe signs each try anew.
+const tolerance = 5 * time.Minute
+
+// maxSignature bounds the signature header, which holds one signature for each valid secret.
+const maxSignature = 1024
+
+// Events are the types of the events that a webhook endpoint must send. Each names an object to look at.
+func Events() []string {
+	names := make([]string, len(events))
+	for i, e := range events {
+		names[i] = e.name
+	}
+	return names
+}
+
+// events has the events of interest, and the kind of the object that each names.
+var events = []struct {
+	name string
+	kind payment.ObjectKind
+}{
+	{"checkout.session.completed", payment.ObjectCheckout},
+	{"checkout.session.async_payment_succeeded", payment.ObjectCheckout},
+	{"checkout.session.async_payment_failed", payment.ObjectCheckout},
+	{"checkout.session.expired", payment.ObjectCheckout},
+	{"payment_intent.payment_failed", payment.ObjectPayment},
+	{"refund.created", payment.ObjectRefund},
+	{"refund.updated", payment.ObjectRefund},
+	{"refund.failed", payment.ObjectRefund},
+	{"charge.dispute.created", payment.ObjectDispute},
+	{"charge.dispute.updated", payment.ObjectDispute},
+	{"charge.dispute.closed", payment.ObjectDispute},
+	{"invoice.paid", payment.ObjectInvoice},
+	{"invoice.payment_failed", payment.ObjectInvoice},
+	{"customer.subscription.updated", payment.ObjectSubscription},
+	{"customer.subscription.deleted", payment.ObjectSubscription},
+}
+
+// Signed implements [payment.Provider].
+func (p *Provider) Signed(signature string) bool {
+	return len(signature) <= maxSignature && strings.HasPrefix(signature, "t=") && strings.Contains(signature, ",v1=")
+}
+
+// Callback implements [payment.Provider]. It takes events of any version of the API, since it reads only the id of the
+// object.
+func (p *Provider) Callback(signature string, body []byte) (payment.Object, error) {
+	if !p.Signed(signature) || !p.verified(signature, body) {
+		return payment.Object{}, payment.ErrSignature
+	}
+	var event struct {
+		Object string `json:"object"`
+		Type   string `json:"type"`
+		Data   struct {
+			Object struct {
+				ID string `json:"id"`
+			} `json:"object"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		return payment.Object{}, errors.New("the body of the callback is no event of Stripe's")
+	}
+	id := event.Data.Object.ID
+	for _, e := range events {
+		if event.Object == "event" && e.name == event.Type && id != "" && len(id) <= maxSecret && plain(id) {
+			return payment.Object{Kind: e.kind, ID: id}, nil
+		}
+	}
+	return payment.Object{}, nil
+}
+
+// verified reports whether one of the secrets has signed the body.
+func (p *Provider) verified(signature string, body []byte) bool {
+	for _, secret := range p.cfg.Secrets().Webhook {
+		if webhook.ValidatePayloadWithTolerance(body, signature, secret, tolerance) == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package stripe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"licet/payment"
+)
+
+// expandFee is the path from a payment intent to the fee.
+const expandFee = "latest_charge.balance_transaction"
+
+// Look implements [payment.Provider].
+func (p *Provider) Look(ctx context.Context, object payment.Object) (payment.State, error) {
+	var state payment.State
+	var err error
+	switch object.Kind {
+	case payment.ObjectCheckout:
+		state, err = p.lookAtCheckout(ctx, object.ID)
+	case payment.ObjectPayment:
+		state, err = p.lookAtPayment(ctx, object.ID)
+	case payment.ObjectRefund:
+		state, err = p.lookAtRefund(ctx, object.ID)
+	case payment.ObjectDispute:
+		state, err = p.lookAtDispute(ctx, object.ID)
+	default:
+		return payment.State{}, payment.ErrUnknownObject
+	}
+	if causeOf(err) == causeMissing {
+		return payment.State{}, payment.ErrUnknownObject
+	}
+	return state, failed("read the "+string(object.Kind), err)
+}
+
+func (p *Provider) lookAtCheckout(ctx context.Context, id string) (payment.State, error) {
+	session, err := p.session(ctx, id)
+	if err != nil {
+		return payment.State{}, err
+	}
+	return checkoutState(session)
+}
+
+func checkoutState(session *sdk.CheckoutSession) (payment.State, error) {
+	state := payment.State{
+		Object:  payment.Object{Kind: payment.ObjectCheckout, ID: session.ID},
+		OrderNo: session.Metadata[metaOrder],
+		Outcome: checkoutOutcome(session),
+		Live:    session.Livemode,
+		At:      moment(session.Created),
+		EndsAt:  moment(session.ExpiresAt),
+	}
+	if state.Outcome == payment.OutcomeOpen {
+		state.URL = session.URL
+	}
+	if intent := session.PaymentIntent; intent != nil {
+		state.Payment = intent.ID
+		addCharge(&state, intent)
+	}
+	amount := session.AmountTotal
+	if session.AutomaticTax != nil && session.AutomaticTax.Enabled {
+		amount = session.AmountSubtotal
+	}
+	return withAmount(state, amount, session.Currency)
+}
+
+func checkoutOutcome(session *sdk.CheckoutSession) payment.Outcome {
+	switch session.Status {
+	case sdk.CheckoutSessionStatusOpen:
+		return payment.OutcomeOpen
+	case sdk.CheckoutSessionStatusExpired:
+		return payment.OutcomeEnded
+	}
+	if session.PaymentStatus != sdk.CheckoutSessionPaymentStatusUnpaid {
+		return payment.OutcomeDone
+	}
+	// The buyer has completed the checkout with a method that takes days. Once such a payment has failed, Stripe lets
+	// nobody pay in the session any more.
+	if session.PaymentIntent != nil {
+		switch session.PaymentIntent.Status {
+		case sdk.PaymentIntentStatusRequiresPaymentMethod, sdk.PaymentIntentStatusCanceled:
+			return payment.OutcomeFailed
+		}
+	}
+	return payment.OutcomePending
+}
+
+func (p *Provider) lookAtPayment(ctx context.Context, id string) (payment.State, error) {
+	intent := &sdk.PaymentIntent{}
+	err := p.get(ctx, sdk.FormatURLPath("/v1/payment_intents/%s", id), &sdk.PaymentIntentRetrieveParams{}, intent,
+		expandFee)
+	if err != nil {
+		return payment.State{}, err
+	}
+	state := payment.State{
+		Object:  payment.Object{Kind: payment.ObjectPayment, ID: intent.ID},
+		OrderNo: intent.Metadata[metaOrder],
+		Payment: intent.ID,
+		Outcome: paymentOutcome(intent.Status),
+		Live:    intent.Livemode,
+		At:      moment(intent.Created),
+	}
+	addCharge(&state, intent)
+	if p.cfg.AutomaticTax && state.OrderNo != "" {
+		// The payment intent knows the total only.
+		params := &sdk.CheckoutSessionListParams{PaymentIntent: sdk.String(intent.ID)}
+		params.Limit = sdk.Int64(1)
+		page, err := p.sessions(ctx, params)
+		if err != nil {
+			return payment.State{}, err
+		}
+		if len(page.Data) > 0 {
+			checkout, err := checkoutState(page.Data[0])
+			state.Amount, state.Currency = checkout.Amount, checkout.Currency
+			return state, err
+		}
+	}
+	return withAmount(state, intent.Amount, intent.Currency)
+}
+
+func paymentOutcome(status sdk.PaymentIntentStatus) payment.Outcome {
+	switch status {
+	case sdk.PaymentIntentStatusSucceeded:
+		return payment.OutcomeDone
+	case sdk.PaymentIntentStatusProcessing:
+		return payment.OutcomePending
+	case sdk.PaymentIntentStatusCanceled:
+		return payment.OutcomeEnded
+	default: // also after a declined card: the buyer may try another card
+		return payment.OutcomeOpen
+	}
+}
+
+func (p *Provider) lookAtRefund(ctx context.Context, id string) (payment.State, error) {
+	refund := &sdk.Refund{}
+	err := p.get(ctx, sdk.FormatURLPath("/v1/refunds/%s", id), &sdk.RefundRetrieveParams{}, refund,
+		"payment_intent")
+	if err != nil {
+		return payment.State{}, err
+	}
+	return p.refundState(refund)
+}
+
+// refundState returns the state of a refund. Without the expanded payment intent, the order of a refund that was made
+// in Stripe's dashboard is unknown.
+func (p *Provider) refundState(refund *sdk.Refund) (payment.State, error) {
+	state := payment.State{
+		Object:  payment.Object{Kind: payment.ObjectRefund, ID: refund.ID},
+		OrderNo: refund.Metadata[metaOrder],
+		Refund:  refund.Metadata[metaRefund],
+		Outcome: payment.OutcomePending,
+		Live:    p.cfg.Live, // an object without a mode of its own: a key sees those of its mode only
+		At:      moment(refund.Created),
+	}
+	switch refund.Status {
+	case sdk.RefundStatusSucceeded:
+		state.Outcome = payment.OutcomeDone
+	case sdk.RefundStatusFailed, sdk.RefundStatusCanceled:
+		state.Outcome = payment.OutcomeFailed
+	}
+	if refund.PaymentIntent != nil {
+		state.Payment = refund.PaymentIntent.ID
+		if state.OrderNo == "" {
+			state.OrderNo = refund.PaymentIntent.Metadata[metaOrder]
+		}
+	}
+	return withAmount(state, refund.Amount, refund.Currency)
+}
+
+func (p *Provider) lookAtDispute(ctx context.Context, id string) (payment.State, error) {
+	dispute := &sdk.Dispute{}
+	err := p.get(ctx, sdk.FormatURLPath("/v1/disputes/%s", id), &sdk.DisputeRetrieveParams{}, dispute,
+		"payment_intent")
+	if err != nil {
+		return payment.State{}, err
+	}
+	state := payment.State{
+		Object:  payment.Object{Kind: payment.ObjectDispute, ID: dispute.ID},
+		Outcome: disputeOutcome(dispute.Status),
+		Live:    dispute.Livemode,
+		At:      moment(dispute.Created),
+	}
+	if dispute.PaymentIntent != nil {
+		state.Payment = dispute.PaymentIntent.ID
+		state.OrderNo = dispute.PaymentIntent.Metadata[metaOrder]
+	}
+	return withAmount(state, dispute.Amount, dispute.Currency)
+}
+
+// disputeOutcome returns the outcome of a dispute. An inquiry of the bank (warning_…) that ends takes no money.
+func disputeOutcome(status sdk.DisputeStatus) payment.Outcome {
+	switch status {
+	case sdk.DisputeStatusWon, sdk.DisputeStatusWarningClosed, sdk.DisputeStatusPrevented:
+		return payment.OutcomeWon
+	case sdk.DisputeStatusLost:
+		return payment.OutcomeLost
+	default:
+		return payment.OutcomeOpen
+	}
+}
+
+// addCharge adds what the charge of a payment tells: when it was paid, and the fee.
+func addCharge(state *payment.State, intent *sdk.PaymentIntent) {
+	charge := intent.LatestCharge
+	if charge == nil || charge.Status != sdk.ChargeStatusSucceeded {
+		return
+	}
+	state.At = moment(charge.Created)
+	// The fee is in the currency of the shop's bank account. It is left out if the charge is in another currency.
+	if fee := charge.BalanceTransaction; fee != nil && fee.Created != 0 && fee.Currency == charge.Currency {
+		if amount, err := fromStripe(fee.Fee, currencyCode(fee.Currency)); err == nil {
+			state.Fee = &amount
+		}
+	}
+}
+
+// withAmount returns a state with an amount in our minor units. It fails for an amount that we can't have asked for.
+func withAmount(state payment.State, amount int64, currency sdk.Currency) (payment.State, error) {
+	var err error
+	state.Currency = currencyCode(currency)
+	if state.Amount, err = fromStripe(amount, state.Currency); err != nil {
+		return payment.State{}, fmt.Errorf("the amount %d %s: %w", amount, state.Currency, err)
+	}
+	return state, nil
+}
+
+func currencyCode(currency sdk.Currency) string { return strings.ToUpper(string(currency)) }
+
+func moment(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }

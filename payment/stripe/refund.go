@@ -1,0 +1,92 @@
+package stripe
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"licet/licensing"
+	"licet/payment"
+)
+
+const refunds = "/v1/refunds"
+
+// maxRefundKeys bounds the idempotency keys of one refund.
+const maxRefundKeys = 5
+
+// Refund implements [payment.Provider]. Our number of the refund names the idempotency key, and stands in the metadata,
+// so that the refund is found after the key is forgotten.
+//
+// Stripe repeats an error 500 under the same key for a day. When Stripe repeats it, the request of the key has ended:
+// if it has made no refund that Stripe lists, it makes none. Only then Refund takes the next key.
+func (p *Provider) Refund(
+	ctx context.Context, order licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
+	amount, err := toStripe(refund.Amount, refund.Currency)
+	if err != nil {
+		return payment.State{}, fmt.Errorf("%w: the amount %w", payment.ErrRefused, err)
+	}
+	for n := 1; ; n++ {
+		made := &sdk.Refund{}
+		err := p.post(ctx, refunds, refundKey(refund.Reference, n), &sdk.RefundCreateParams{
+			PaymentIntent: sdk.String(order.Payment),
+			Amount:        sdk.Int64(amount),
+			Metadata:      map[string]string{metaOrder: order.OrderNo, metaRefund: refund.Reference},
+		}, made)
+		cause := causeOf(err)
+		switch {
+		case cause == causeNone && replayed(made.LastResponse): // as the refund was when it was made
+			return p.Look(ctx, payment.Object{Kind: payment.ObjectRefund, ID: made.ID})
+		case cause == causeNone:
+			state, err := p.refundState(made)
+			return state, failed("read the refund", err)
+		case cause == causeUnknown, cause == causeLater, cause == causeKey:
+			return payment.State{}, failed("make a refund", err)
+		}
+		found, searched := p.findRefund(ctx, order.Payment, refund.Reference)
+		switch {
+		case searched != nil && causeOf(searched) != causeMissing:
+			return payment.State{}, failed("look for a refund", searched)
+		case found != nil:
+			state, err := p.refundState(found)
+			return state, failed("read the refund", err)
+		case cause == causeSpent && replayedError(err) && n < maxRefundKeys:
+			continue
+		case cause == causeRefused, cause == causeMissing:
+			return payment.State{}, fmt.Errorf("%w: %w", payment.ErrRefused, failed("make a refund", err))
+		}
+		return payment.State{}, failed("make a refund", err)
+	}
+}
+
+// refundKey returns the nth idempotency key of a refund.
+func refundKey(reference string, n int) string {
+	if n == 1 {
+		return "refund/" + reference
+	}
+	return "refund/" + reference + "/" + strconv.Itoa(n)
+}
+
+// findRefund returns the refund of a payment that has our number; nil if Stripe lists none.
+func (p *Provider) findRefund(ctx context.Context, paymentID, reference string) (*sdk.Refund, error) {
+	params := &sdk.RefundListParams{PaymentIntent: sdk.String(paymentID)}
+	params.Limit = sdk.Int64(findLimit)
+	for range findPages {
+		page := &sdk.RefundList{}
+		if err := p.list(ctx, refunds, params, page); err != nil {
+			return nil, err
+		}
+		for _, refund := range page.Data {
+			if refund.Metadata[metaRefund] == reference {
+				return refund, nil
+			}
+		}
+		if !page.HasMore || len(page.Data) == 0 {
+			break
+		}
+		params.StartingAfter = sdk.String(page.Data[len(page.Data)-1].ID)
+	}
+	return nil, nil
+}

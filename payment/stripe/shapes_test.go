@@ -1,0 +1,137 @@
+package stripe_test
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/licensing"
+	"licet/payment"
+	"licet/payment/stripe"
+)
+
+// TestShapes sends every request of the provider to stripe-mock, which checks the parameters against Stripe's
+// description of the API and answers with examples. Its state does not follow the requests, so only the shapes are
+// checked. Without a module proxy the test is skipped, except in CI.
+func TestShapes(t *testing.T) {
+	cfg := newFixture(t).cfg
+	cfg.Client = stripe.NewClient(startMock(t))
+	cfg.Clock = time.Now
+	for _, taxed := range []bool{false, true} {
+		cfg.AutomaticTax = taxed
+		p := stripe.New(cfg)
+		now := time.Now()
+		order := licensing.Order{
+			OrderNo: licensing.NewOrderNo(owner, ulid(1)), Owner: owner, ProductID: "pro", Amount: 4900,
+			Currency: "USD", Description: "One year", BuyerEmail: "ann@example.com", CreatedAt: now,
+			ExpiresAt: now.Add(time.Hour), Attempt: 1,
+		}
+		if _, err := p.Begin(t.Context(), order); err != nil {
+			t.Errorf("begin: %v", err)
+		}
+		order.Checkout = "cs_test_1"
+		if _, err := p.Begin(t.Context(), order); err != nil {
+			t.Errorf("begin, with a session: %v", err)
+		}
+		if err := p.End(t.Context(), order); err != nil {
+			t.Errorf("end: %v", err)
+		}
+		order.Checkout = ""
+		if err := p.End(t.Context(), order); err != nil {
+			t.Errorf("end, without a known session: %v", err)
+		}
+		for _, kind := range []payment.ObjectKind{
+			payment.ObjectCheckout, payment.ObjectPayment, payment.ObjectRefund, payment.ObjectDispute,
+		} {
+			if state, err := p.Look(t.Context(), payment.Object{Kind: kind, ID: "x_1"}); err != nil || state.ID == "" {
+				t.Errorf("look at a %s: %+v, %v", kind, state, err)
+			}
+		}
+		order.Payment = "pi_1"
+		if _, err := p.Refund(t.Context(), order, refund(order, "ref_1", 100)); err != nil {
+			t.Errorf("refund: %v", err)
+		}
+		if _, err := p.Verify(t.Context()); err != nil {
+			t.Errorf("verify: %v", err)
+		}
+	}
+}
+
+// TestShapesAreChecked: stripe-mock refuses a parameter that Stripe's API does not have.
+func TestShapesAreChecked(t *testing.T) {
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, startMock(t)+"/v1/refunds",
+		strings.NewReader("payment_intent=pi_1&no_such_parameter=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+testKey)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusBadRequest {
+		t.Errorf("stripe-mock answers %s", response.Status)
+	}
+}
+
+var mockAddress = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// startMock builds and starts stripe-mock, and returns its URL.
+func startMock(t *testing.T) string {
+	t.Helper()
+	program, err := buildMock(t)
+	switch {
+	case err != nil && os.Getenv("CI") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-http-addr", "127.0.0.1:0")
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if address := mockAddress.FindString(lines.Text()); address != "" {
+			return "http://" + address
+		}
+	}
+	t.Fatal("stripe-mock has ended")
+	return ""
+}
+
+// buildMock returns the path of the program.
+func buildMock(t *testing.T) (string, error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/go.mod", "-n", "stripe-mock")
+	cmd.Dir = root
+	output, err := cmd.Output()
+	if err != nil {
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
+			return "", errors.New("stripe-mock can't be built here: " + string(failed.Stderr))
+		}
+		return "", err
+	}
+	return strings.TrimSpace(string(output)), nil
+}
