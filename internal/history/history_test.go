@@ -20,7 +20,7 @@ func usualSeeds() int {
 	if depth.Raced() {
 		return depth.Of(12, 24)
 	}
-	return depth.Of(6, 24)
+	return depth.Of(4, 24)
 }
 
 // TestHistories plays histories and finds nothing wrong with them. A seed
