@@ -111,6 +111,14 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonDeviceLimitReached:
 		text += "; remove a device (licet licenses remove-device), or raise the limit (licet licenses update " +
 			"--max-devices); a lease of a floating license also ends by itself"
+	case client.ReasonLicenseRevoked:
+		text += "; a revocation is final: licet licenses grant issues another license"
+	case client.ReasonProductMismatch:
+		text += "; licet licenses get shows the product of the license"
+	case client.ReasonLicenseKeyReplaced:
+		text += "; licet licenses get with the id of the license shows the new key"
+	case client.ReasonTrialUsed:
+		text += "; licet orders create --upgrade-of KEY sells the license of the trial"
 	case client.ReasonLicenseSuspended:
 		text += "; licet licenses reinstate ends a suspension"
 	case client.ReasonLicenseExpired:

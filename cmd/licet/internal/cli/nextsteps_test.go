@@ -38,6 +38,23 @@ func TestNextSteps(t *testing.T) {
 	u.must("licenses", "suspend", key)
 	u.refuses(false, []string{"40302", "licet licenses reinstate"}, "licenses", "activate", key, "laptop-1")
 
+	// What customers meet later.
+	replaced := u.grant(1)[0]
+	id := u.asJSON("licenses", "get", replaced)["id"].(string)
+	u.must("licenses", "reissue", replaced)
+	u.refuses(false, []string{"40306", "with the id of the license"}, "licenses", "activate", replaced, "laptop-1")
+	if next := u.asJSON("licenses", "get", id)["license_key"].(string); next == replaced {
+		t.Error("the id does not show the new key")
+	}
+	u.must("licenses", "revoke", id, "--yes")
+	u.refuses(false, []string{"40301", "licet licenses grant"},
+		"licenses", "activate", u.asJSON("licenses", "get", id)["license_key"].(string), "laptop-1")
+	u.must("products", "put", "many", "--max-devices", "1", "--trial-validity", "P14D", "--trial-per", "email")
+	trial := []string{"trials", "start", "many", "laptop-1", "--buyer-email", "ada@example.com"}
+	u.must(trial...)
+	trial[3] = "laptop-2"
+	u.refuses(false, []string{"40307", "licet orders create --upgrade-of"}, trial...)
+
 	create := []string{"orders", "create", "--product-id", "many", "--price", "49.00", "--currency", "USD",
 		"--payment-provider", "outside"}
 	order := u.asJSON(create...)["order_no"].(string)
