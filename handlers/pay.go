@@ -29,6 +29,15 @@ const (
 // payPath returns the path of an order's pay page. The path is the only secret of the page.
 func payPath(orderNo, token string) string { return payPrefix + orderNo + "/" + token }
 
+// PayURL returns the address of the pay page of an unpaid order, for a provider that sends the buyer back.
+func PayURL(publicURL string, ring licensing.MasterRing, order *licensing.Order) (string, error) {
+	token, err := ring.PayToken(order)
+	if err != nil {
+		return "", err
+	}
+	return publicURL + payPath(order.OrderNo, token), nil
+}
+
 // payLinks makes the addresses of pay pages.
 type payLinks struct {
 	publicURL string
@@ -43,7 +52,7 @@ func (l *payLinks) of(o *licensing.Order) *string {
 	if o.PaySeed.MasterID == "" {
 		return nil
 	}
-	token, err := l.ring.PayToken(o)
+	link, err := PayURL(l.publicURL, l.ring, o)
 	if err != nil {
 		if _, logged := l.missing.LoadOrStore(o.PaySeed.MasterID, true); !logged {
 			l.log.Error().Err(err).
@@ -51,7 +60,6 @@ func (l *payLinks) of(o *licensing.Order) *string {
 		}
 		return nil
 	}
-	link := l.publicURL + payPath(o.OrderNo, token)
 	return &link
 }
 

@@ -94,7 +94,7 @@ func TestRefusalIsReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	poor := nodetest.New(t, db)
-	rich := nodetest.New(t, db, func(c *service.Config) { c.LivePayments = true })
+	rich := nodetest.New(t, db, func(c *service.Config) { c.Accepts = func(licensing.Order) error { return nil } })
 	_, replayed, err := poor.CreateOrder(nodetest.Context(t), live, nodetest.OrderOnce("k", "r"))
 	nodetest.WantError(t, err, licensing.ErrPaymentNotConfigured)
 	if replayed {

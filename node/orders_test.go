@@ -233,7 +233,7 @@ func TestLivePaymentNeedsAProvider(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrPaymentNotConfigured)
 	_, _, err = n.CreateOrder(nodetest.Context(t), live, nodetest.NewOrder(0))
 	nodetest.WantError(t, err, nil)
-	n = nodetest.New(t, db, func(c *service.Config) { c.LivePayments = true })
+	n = nodetest.New(t, db, func(c *service.Config) { c.Accepts = func(licensing.Order) error { return nil } })
 	_, _, err = n.CreateOrder(nodetest.Context(t), live, nodetest.NewOrder(100))
 	nodetest.WantError(t, err, nil)
 }

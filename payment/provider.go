@@ -20,6 +20,9 @@ type Provider interface {
 	// [licensing.InvalidField], for the request that wants to create the order. It does not ask the provider.
 	Accepts(order licensing.Order) error
 
+	// SuspendOnDispute reports whether the account wants the license suspended while a buyer disputes its payment.
+	SuspendOnDispute() bool
+
 	// Begin makes the checkout of order.Attempt, or returns the checkout that this attempt already has. It returns
 	// ErrAttemptSpent if the attempt has no checkout and never will: then only another attempt can have one. After any
 	// other error the attempt may have a checkout.

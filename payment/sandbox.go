@@ -15,6 +15,9 @@ func (Sandbox) Name() licensing.PaymentProvider { return licensing.ProviderSandb
 // Accepts accepts every order.
 func (Sandbox) Accepts(licensing.Order) error { return nil }
 
+// SuspendOnDispute is false: nobody disputes a payment of the sandbox.
+func (Sandbox) SuspendOnDispute() bool { return false }
+
 // Begin completes the payment at once.
 func (Sandbox) Begin(_ context.Context, order licensing.Order) (Step, error) {
 	return Step{Payment: "sandbox_" + order.OrderNo}, nil

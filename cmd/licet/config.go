@@ -34,6 +34,7 @@ type config struct {
 	RecordActivations bool
 	Budget            licensing.Budget
 	eventsConfig
+	paymentsConfig
 	tracingConfig
 	LogLevel        string
 	LogFormat       string
@@ -91,6 +92,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations,
 		"also record the events of activations and devices, for all accounts; each event takes a key in etcd")
 	c.eventsConfig.addFlags(fs)
+	c.paymentsConfig.addFlags(fs)
 	c.tracingConfig.addFlags(fs)
 	fs.StringVar(&c.LogLevel, "log-level", "info", "lowest `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
@@ -212,6 +214,9 @@ func (c *config) validate() error {
 		return badUsage("--trusted-proxies: %w", err)
 	}
 	if err := c.eventsConfig.validate(); err != nil {
+		return err
+	}
+	if err := c.paymentsConfig.validate(); err != nil {
 		return err
 	}
 	if err := c.tracingConfig.validate(); err != nil {

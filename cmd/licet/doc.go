@@ -30,6 +30,8 @@
 //	storeetcd.go        the etcd of a data directory, in a child process of licet store
 //	tracing.go          settings of traces; starting the tracer
 //	webhooks.go         settings of events and webhooks; starting the delivery
+//	payments.go         settings of payment providers; the provider of each account and mode
+//	secretfile.go       the secrets of an account at Stripe, read again when their files change
 //	networks.go         settings that are lists of networks
 //	address.go          listeners on the addresses of flags
 //	certificate.go      the TLS certificate of a listener, read again when its files change

@@ -44,6 +44,7 @@ type instance struct {
 	parts                    lifecycle
 
 	// Set by listen:
+	stripe   *stripeShared
 	listener net.Listener
 	admin    net.Listener // for metrics and probes; nil: off
 	url      string       // of the listener, from this machine
@@ -100,9 +101,13 @@ func (s *instance) run(ctx context.Context, start func(context.Context) error) e
 	return err
 }
 
-// listen opens the listeners. It runs before any slow step, so that a port in use is reported at once.
+// listen makes the payment providers and opens the listeners. It runs before any slow step, so that a wrong key or a
+// port in use is reported at once.
 func (s *instance) listen(ctx context.Context, remote bool) error {
-	var err error
+	err := s.usePayments(ctx)
+	if err != nil {
+		return err
+	}
 	if s.listener, err = listen(ctx, "listen", s.cfg.Listen, remote); err != nil {
 		return err
 	}
@@ -196,6 +201,7 @@ func (s *instance) serveAPI() error {
 		TestOrderLifetime: s.cfg.TestOrders,
 		ExpiryMargin:      s.expiryMargin,
 		SweepEvery:        s.sweepEvery,
+		Accepts:           s.accepts,
 	}
 	if s.peering != nil {
 		if err := s.peering.connect(s.store.Nodes, s.guard); err != nil {
@@ -268,6 +274,7 @@ func (s *instance) serveAPI() error {
 	if api.PublicURL == "" {
 		api.PublicURL = s.url
 	}
+	s.showOrders(n, api.PublicURL)
 	policy, err := s.cfg.policy()
 	if err != nil {
 		return err

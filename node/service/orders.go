@@ -158,8 +158,11 @@ func (o *Orders) useRing(ctx context.Context) error {
 // newOrder returns the record of a new order. An order with amount 0 is paid by the same command as
 // any other.
 func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Terms) (licensing.Record, error) {
-	if owner.Mode == licensing.Live && in.Amount > 0 && !in.Outside && !o.cfg.LivePayments {
-		return licensing.Record{}, licensing.ErrNoLivePayments
+	if in.Amount > 0 && !in.Outside {
+		order := licensing.Order{Owner: owner, ProductID: in.ProductID, Amount: in.Amount, Currency: in.Currency}
+		if err := o.cfg.Accepts(order); err != nil {
+			return licensing.Record{}, err
+		}
 	}
 	now := o.engine.Now()
 	id, err := NewULID(now, o.cfg.Entropy, "an order")
@@ -201,6 +204,14 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 	}
 	_, err = licensing.Apply(&record, licensing.PayOrder{By: in.By, Terms: terms, Key: key}, now)
 	return record, err
+}
+
+// acceptTestOrders accepts the orders of test mode.
+func acceptTestOrders(order licensing.Order) error {
+	if order.Owner.Mode == licensing.Live {
+		return licensing.ErrNoLivePayments
+	}
+	return nil
 }
 
 func (o *Orders) orderLifetime(mode licensing.Mode) time.Duration {

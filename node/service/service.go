@@ -28,7 +28,9 @@ type Config struct {
 	SweepEvery   time.Duration // about the pause between two passes of a chore, see Sweep; default 1 min
 	KeyScanEvery time.Duration // the pause between scans of the API keys, see FollowKeys; default 1 s
 	KeyUseEvery  time.Duration // the pause between stores of API key uses, see KeepKeyUses; default 10 s
-	LivePayments bool          // a payment provider for live orders is configured
+	// Accepts returns why a new order with an amount can't be paid through a payment provider. The default accepts all
+	// orders of test mode, and no other.
+	Accepts func(licensing.Order) error
 
 	Events store.Events
 	Sweeps store.Sweeps
@@ -97,6 +99,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.TestOrderLifetime == 0 {
 		cfg.TestOrderLifetime = cfg.OrderLifetime
+	}
+	if cfg.Accepts == nil {
+		cfg.Accepts = acceptTestOrders
 	}
 	if cfg.ExpiryMargin == 0 {
 		cfg.ExpiryMargin = defaultExpiryMargin

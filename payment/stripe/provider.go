@@ -26,7 +26,9 @@ type Config struct {
 	Show func(ctx context.Context, order licensing.Order) (Page, error)
 	// AutomaticTax lets Stripe add the tax to the amount of each order.
 	AutomaticTax bool
-	Clock        func() time.Time
+	// SuspendOnDispute suspends the license while a buyer disputes its payment.
+	SuspendOnDispute bool
+	Clock            func() time.Time
 }
 
 // Page is what the buyer sees of an order.
@@ -120,6 +122,9 @@ func New(cfg Config) *Provider { return &Provider{cfg: cfg} }
 
 // Name implements [payment.Provider].
 func (p *Provider) Name() licensing.PaymentProvider { return licensing.ProviderStripe }
+
+// SuspendOnDispute implements [payment.Provider].
+func (p *Provider) SuspendOnDispute() bool { return p.cfg.SuspendOnDispute }
 
 // Verify asks Stripe whether the key is valid and may read checkouts. The error says what to do. refused is false if
 // Stripe could not be asked: the key may be right.

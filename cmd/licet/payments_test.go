@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"licet/internal/fakestripe"
+	"licet/licensing"
+	"licet/payment"
+	"licet/payment/stripe"
+)
+
+const (
+	stripeTestKey = "sk_test_canary0123456789"
+	stripeLiveKey = "rk_live_canary0123456789"
+	stripeSecret  = "whsec_canary0123456789"
+)
+
+// secretFiles writes files that only this user can read, and returns their folder.
+func secretFiles(t *testing.T, contents map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range contents {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestPaymentProviders: which provider each account has in each mode.
+func TestPaymentProviders(t *testing.T) {
+	t.Parallel()
+	fake := fakestripe.New(1)
+	defer fake.Close()
+	const own = "sk_test_own0123456789"
+	for _, key := range []string{stripeTestKey, stripeLiveKey, own} {
+		fake.AddKey(key)
+	}
+	dir := secretFiles(t, map[string]string{
+		"test.key": stripeTestKey + "\n", "live.key": stripeLiveKey, "own.key": own,
+		"secrets": stripeSecret + "\n\n" + stripeSecret + "next\n",
+		"payments.json": `{"accounts": {
+			"acct_own": {"test": {"provider": "stripe", "key_file": "own.key", "webhook_secrets_file": "secrets",
+				"suspend_on_dispute": true}},
+			"acct_sandbox": {"test": {"provider": "sandbox"}}}}`,
+	})
+	s := newService(config{paymentsConfig: paymentsConfig{
+		File: filepath.Join(dir, "payments.json"), StripeBase: fake.URL,
+		StripeTest: stripeAccount{KeyFile: filepath.Join(dir, "test.key")},
+		StripeLive: stripeAccount{KeyFile: filepath.Join(dir, "live.key"),
+			WebhookFile: filepath.Join(dir, "secrets")},
+	}}, zerolog.Nop())
+	if err := s.usePayments(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	of := func(account string, mode licensing.Mode) payment.Provider {
+		return s.providers.Of(licensing.Owner{AccountID: account, Mode: mode})
+	}
+	if of("acct_sandbox", licensing.Test) != (payment.Sandbox{}) {
+		t.Error("the file does not give an account the sandbox")
+	}
+	if of("acct_a", licensing.Test) != of("acct_b", licensing.Test) || of("acct_a", licensing.Test) ==
+		of("acct_a", licensing.Live) || of("acct_own", licensing.Test) == of("acct_a", licensing.Test) ||
+		of("acct_own", licensing.Live) != of("acct_a", licensing.Live) {
+		t.Error("the providers are mixed up")
+	}
+	if !of("acct_own", licensing.Test).SuspendOnDispute() || of("acct_a", licensing.Test).SuspendOnDispute() {
+		t.Error("suspend_on_dispute is mixed up")
+	}
+	err := s.accepts(licensing.Order{Owner: licensing.Owner{AccountID: "acct_a", Mode: licensing.Live}, Amount: 10,
+		Currency: "USD"})
+	if !errors.Is(err, &licensing.Error{Reason: licensing.ReasonInvalidField}) {
+		t.Errorf("an order of 10 cents: %v", err)
+	}
+	none := newService(config{paymentsConfig: paymentsConfig{StripeBase: fake.URL}}, zerolog.Nop())
+	if err := none.usePayments(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := none.accepts(licensing.Order{Owner: licensing.Owner{Mode: licensing.Live}}); !errors.Is(err,
+		licensing.ErrPaymentNotConfigured) {
+		t.Errorf("a live order without a provider: %v", err)
+	}
+}
+
+// TestWrongPaymentSettings: a wrong setting fails at the start, says what to do, and does not show the secrets.
+func TestWrongPaymentSettings(t *testing.T) {
+	t.Parallel()
+	fake := fakestripe.New(1)
+	defer fake.Close()
+	fake.AddKey(stripeLiveKey)
+	dir := secretFiles(t, map[string]string{
+		"test.key": stripeTestKey, "live.key": stripeLiveKey, "empty.key": "\n", "two.key": "a\nb\n",
+		"secrets": stripeSecret, "three": strings.Repeat(stripeSecret+"\n", 3),
+		"long.key": strings.Repeat("x", 10_000),
+		"bad.json": `{"accounts": {"acct_a": {"live": {"provider": "stripe", "key": "x"}}}}`,
+		"pay.json": `{"accounts": {"acct_a": {"live": {"provider": "paddle"}}}}`,
+		"box.json": `{"accounts": {"acct_a": {"live": {"provider": "sandbox"}}}}`,
+		"key.json": `{"accounts": {"acct_a": {"live": {"provider": "stripe"}}}}`,
+	})
+	open := filepath.Join(dir, "open.key")
+	if err := os.WriteFile(open, []byte(stripeLiveKey), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct {
+		cfg  paymentsConfig
+		want string
+	}{
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("test.key")}}, "live mode needs a live key"},
+		{paymentsConfig{StripeTest: stripeAccount{KeyFile: path("live.key")}}, "test mode needs a test key"},
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("none.key")}}, "no such file"},
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("empty.key")}}, "is empty"},
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("two.key")}}, "must be the only line"},
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("long.key")}}, "too long"},
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("live.key"), WebhookFile: path("three")}},
+			"at most two"},
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("live.key"), WebhookFile: path("live.key")}},
+			"whsec_"},
+		// A key that the fake does not know.
+		{paymentsConfig{StripeTest: stripeAccount{KeyFile: path("test.key")}}, "copy a valid key"},
+		{paymentsConfig{File: path("bad.json")}, "is not in the form"},
+		{paymentsConfig{File: path("pay.json")}, `accounts.acct_a.live: provider is "paddle"`},
+		{paymentsConfig{File: path("box.json")}, `provider is "sandbox"`},
+		{paymentsConfig{File: path("key.json")}, "key_file is missing"},
+		{paymentsConfig{File: path("none.json")}, "no such file"},
+	} {
+		c.cfg.StripeBase = fake.URL
+		err := newService(config{paymentsConfig: c.cfg}, zerolog.Nop()).usePayments(t.Context())
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary0123456789") {
+			t.Errorf("%+v: %v, want %q", c.cfg, err, c.want)
+		}
+	}
+	if err := newService(config{paymentsConfig: paymentsConfig{StripeBase: fake.URL,
+		StripeLive: stripeAccount{KeyFile: open}}}, zerolog.Nop()).usePayments(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "every user of this machine can read") {
+		t.Errorf("a key that everybody can read: %v", err)
+	}
+	for _, c := range []paymentsConfig{
+		{StripeBase: "http://stripe.example"},
+		{StripeBase: stripe.DefaultBase, StripeLive: stripeAccount{WebhookFile: "x"}},
+	} {
+		if err := c.validate(); err == nil {
+			t.Errorf("%+v is valid", c)
+		}
+	}
+}
+
+// TestStripeUnreachable: a node starts without Stripe, and says so.
+func TestStripeUnreachable(t *testing.T) {
+	t.Parallel()
+	fake := fakestripe.New(1)
+	fake.Close()
+	dir := secretFiles(t, map[string]string{"live.key": stripeLiveKey})
+	var log bytes.Buffer
+	s := newService(config{paymentsConfig: paymentsConfig{StripeBase: fake.URL,
+		StripeLive: stripeAccount{KeyFile: filepath.Join(dir, "live.key")}}}, zerolog.New(&log))
+	if err := s.usePayments(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "could not be asked") || strings.Contains(log.String(), "canary") {
+		t.Error(log.String())
+	}
+}
+
+// TestSecretsAreReadAgain: replaced files are used within a second. Unusable files change nothing.
+func TestSecretsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := secretFiles(t, map[string]string{"key": stripeTestKey, "webhook": stripeSecret})
+	key, webhook := filepath.Join(dir, "key"), filepath.Join(dir, "webhook")
+	s, err := loadStripeSecrets(key, webhook, false, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(name+".new", name); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		s.checked = time.Time{}
+		s.mu.Unlock()
+	}
+	write(webhook, stripeSecret+"\n"+stripeSecret+"next\n")
+	if got := s.get(); len(got.Webhook) != 2 || got.Key != stripeTestKey {
+		t.Errorf("%d secrets", len(got.Webhook))
+	}
+	write(key, stripeLiveKey)
+	if got := s.get(); got.Key != stripeTestKey {
+		t.Error("a live key is used in test mode")
+	}
+	write(key, stripeTestKey+"2")
+	if got := s.get(); got.Key != stripeTestKey+"2" {
+		t.Error("the new key is not used")
+	}
+}
+
+// TestPayThroughStripe: a buyer who presses Pay goes to Stripe, and amounts that Stripe does not charge are refused.
+func TestPayThroughStripe(t *testing.T) {
+	t.Parallel()
+	fake := fakestripe.New(1)
+	defer fake.Close()
+	fake.AddKey(stripeTestKey)
+	dir := secretFiles(t, map[string]string{"key": stripeTestKey, "webhook": stripeSecret})
+	p := startProcess(t, t.TempDir(), "--stripe-api-base", fake.URL, "--stripe-test-key-file",
+		filepath.Join(dir, "key"), "--stripe-test-webhook-secrets-file", filepath.Join(dir, "webhook"))
+	small := p.want(t, 422, "POST", "/v1/orders", `{"product_id":"editor","amount":49,"currency":"USD"}`)
+	if small.Code != 42200 || !strings.Contains(small.body, "the least that Stripe charges in USD") {
+		t.Error(small.body)
+	}
+	order := p.want(t, 201, "POST", "/v1/orders",
+		`{"product_id":"editor","amount":4900,"currency":"USD","buyer_email":"ann@example.com"}`).Data
+	pressed, err := p.press(t.Context(), order.text("pay_url"), "pay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := pressed.header.Get("Location")
+	if pressed.status != 303 || !strings.HasPrefix(to, fake.URL+"/c/pay/cs_test_") {
+		t.Errorf("%d %q %s", pressed.status, to, pressed.body)
+	}
+	if log := p.log.String(); strings.Contains(log, "canary") || strings.Contains(log, "ann@example.com") {
+		t.Error("the log shows a secret")
+	}
+}
