@@ -132,6 +132,11 @@ func walk(t *testing.T, shop *client.Client) {
 		Status: "paid", BuyerEmail: buyer}, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], *paid) {
 		t.Errorf("listed %+v", l)
 	}
+	year := client.Period{From: paid.CreatedAt, To: paid.CreatedAt.AddDate(0, 6, 0)}
+	if r := must[*client.SalesReport](t)(shop.SalesReport(ctx, client.SalesReportOf{Period: year, By: client.ByDay,
+		ProductID: product})); !r.From.Equal(year.From) || r.By != client.ByDay || r.Revision == 0 {
+		t.Errorf("the report is %+v", r)
+	}
 	if l := must[*client.List[client.License]](t)(shop.ListLicenses(ctx, client.LicenseFilter{OrderNo: order.OrderNo},
 		client.Page{})); len(l.Items) != 1 || l.Items[0].LicenseKey != paid.LicenseKey {
 		t.Errorf("listed %+v", l)

@@ -81,6 +81,7 @@
 //	requestid.go       request ids
 //	requesttype.go     request types, compiled; limits of their inputs; media types of their bodies
 //	responses.go       the limit on the bytes of responses that have not left yet
+//	reports.go         reports of sales
 //	rollouts.go        rollouts of the terms of products
 //	routelist.go       the routes as generators and tests see them; why each route refuses requests
 //	routes.go          the list of routes: one row each

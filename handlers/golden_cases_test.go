@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -612,6 +613,23 @@ var goldenCases = []struct {
 		s.clock.advance(72 * time.Hour)
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/payments", key: keyAll,
 			body: `{"reference":"INV-2031-0042","amount":4900,"paid_at":"2030-01-04T12:00:00+01:00"}`}
+	}},
+	{"report_sales", nil, func(s *fixture) wire {
+		for i, body := range []string{
+			`{"product_id":"editor","amount":4900,"currency":"USD"}`,
+			`{"product_id":"editor","amount":9900,"currency":"EUR"}`,
+			`{"product_id":"viewer","amount":900,"currency":"USD"}`,
+			`{"product_id":"editor","amount":100,"currency":"USD"}`,
+		} {
+			made := s.sendWire(newOrder(body)).must(s.t, 0)
+			s.payOutside(made, fmt.Sprintf("INV-%d", i)).must(s.t, 0)
+			s.clock.advance(20 * 24 * time.Hour)
+		}
+		return wire{method: "GET", path: "/v1/reports/sales?from=2030-01-01&to=2031-01-01&by=month&product_id=editor",
+			key: keyReadOnly}
+	}},
+	{"42200_report_sales", nil, func(*fixture) wire {
+		return wire{method: "GET", path: "/v1/reports/sales?from=2030-01-01&to=2032-01-01", key: keyAll}
 	}},
 	{"42200_payment", nil, func(s *fixture) wire {
 		s.payOutside(s.order("4900"), "INV-1").must(s.t, 0)

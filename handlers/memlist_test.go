@@ -93,6 +93,25 @@ func (s *memStore) ListOrders(
 	return page(all, p, keep), s.fail
 }
 
+func (s *memStore) ReadSales(
+	_ context.Context, owner licensing.Owner, page store.SalesPage,
+) (read store.SalesRead, err error) {
+	defer s.read()()
+	for ref, stored := range s.records {
+		if ref.Kind != licensing.KindPayment || ref.Owner != owner {
+			continue
+		}
+		if sale, ok := stored.record.Payment.Sale(); ok && page.Span.Has(sale.At) {
+			read.Sales = append(read.Sales, sale)
+		}
+	}
+	read.Revision, read.Complete = s.revision, salesComplete
+	return read, s.fail
+}
+
+// salesComplete is the time from which on a memStore has all payments in reports.
+var salesComplete = time.Date(2029, 12, 31, 0, 0, 0, 0, time.UTC)
+
 func (s *memStore) ListProducts(
 	_ context.Context, owner licensing.Owner, p store.Page,
 ) (store.List[licensing.Product], error) {

@@ -214,6 +214,7 @@ func apiRoutes() []route {
 				licensing.ReasonProviderFailed, licensing.ReasonAccountBudgetReached),
 		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).
 			refuses(licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
+		keyed[salesQuery]("GET", "/v1/reports/sales", "orders:read", reportRoutes.reportSales),
 		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),
 
 		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents).

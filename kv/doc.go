@@ -140,6 +140,7 @@
 //	eventbudget.go   removing events beyond the budget
 //	listings.go      pages of licenses, orders, products and API keys
 //	skiplist.go      reading a listing from its end
+//	sales.go         payments and refunds by time: writing and reading them
 //	sweeps.go        what is due, and old claims; compacting etcd's history early
 //	apikeys.go       API keys, and when they were used last
 //	apikeychange.go  changes of API keys, one at a time; marks that move when API keys change

@@ -118,6 +118,13 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"n/":            one(l.labAlias()),
 		"q/":            one(layout.ProductKey(labOwner, "pro")),
 		"pa/":           one(labPaymentKey()),
+		"pt/":           first(layout.OfOwner(labOwner, layout.SalesFamily)),
+		"cell/books": func() []string {
+			if err := l.store.NoteBooks(l.ctx(), kvtest.Time); err != nil {
+				l.t.Fatal(err)
+			}
+			return []string{layout.BooksKey}
+		},
 		"cell/backup":   one(layout.BackupKey),
 		"cell/check":    one(layout.CheckKey), // a node that starts refuses to
 		"cell/epoch":    one(layout.EpochKey),
@@ -181,7 +188,7 @@ func undecoded() []string {
 		"epoch", "api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "license_notice", "order_end",
 		"refund", "deleted_webhook", "claim_age", "check_key", "master_key", "retired_master_key", "backup",
 		"metadata", "device", "order_owner", "settings", "receipts_mark", "alias", "terms", "trial", "trial_end",
-		"payment"}
+		"payment", "sale", "books"}
 }
 
 // asWorker runs do as the worker that a store is.

@@ -28,6 +28,7 @@ type stored struct {
 	// Of an order or a product: its key in a listing that may change, see
 	// layout.BuyerListingKey and layout.CatalogKey. Of a claim: its place by age.
 	listed string
+	sale   layout.Entry // of a payment: its entry among the sales of its owner
 	// Of an owner's endpoints of webhooks: as they were read, and the revision of the
 	// owner's request to listen; 0: there is none.
 	webhooks    *layout.Webhooks
@@ -301,6 +302,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		var payment *layout.Payment
 		payment, err = layout.DecodePayment(record.Value)
 		token.writers, token.unknown, snapshot.Record.Payment = payment.Writers, payment.Unknown, &payment.Payment
+		token.sale = layout.SaleEntry(want.Ref, &payment.Payment)
 	case licensing.KindSettings:
 		var settings *layout.Settings
 		settings, err = layout.DecodeSettings(want.Ref.Owner, record.Value)

@@ -121,6 +121,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	case licensing.KindPayment:
 		payment := layout.Payment{Payment: *record.Payment, Writers: writers, Unknown: token.unknown}
 		sw.putRecord(key, payment.Encode(), token)
+		sw.moveSale(token.sale, layout.SaleEntry(write.Ref, record.Payment))
 	case licensing.KindLicense:
 		if record.Removed {
 			sw.removeLicense(key, record, token)

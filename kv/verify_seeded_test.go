@@ -259,6 +259,18 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		change(&record.Payment)
 		return seed{labPaymentKey(): record.Encode()}
 	}
+	payment := licensing.PaymentRef(labOwner, licensing.ProviderOutside, labPayment)
+	saleOf := func(ref licensing.Ref, change func(*licensing.Payment)) layout.Entry {
+		record := kvtest.Must(layout.DecodePayment(l.value(labPaymentKey())))(t)
+		change(&record.Payment)
+		return layout.SaleEntry(ref, &record.Payment)
+	}
+	sale := saleOf(payment, func(*licensing.Payment) {})
+	saleName := func(at time.Time, ref licensing.Ref) string {
+		return "pt/" + layout.OwnerPath(labOwner) + at.Format(time.RFC3339Nano) + "/" + verify.Opaque(ref.ID)
+	}
+	laterSale := saleOf(payment, func(p *licensing.Payment) { p.PaidAt = later })
+	noPayment := licensing.PaymentRef(labOwner, licensing.ProviderOutside, "INV-9")
 	trialOf := func(key licensing.LicenseKey) []byte {
 		return (&layout.Trial{Trial: licensing.Trial{License: key}}).Encode()
 	}
@@ -662,7 +674,27 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an upgraded trial without an order",
 			l.license(s.trial.Key, func(r *layout.License) { r.License.UpgradedAt = s.trial.CreatedAt }),
 			[]string{"license trial_order " + lic(s.trial.Key)}},
-		{"a payment that is gone", seed{labPaymentKey(): nil}, []string{"order payment_missing " + ord(s.outside)}},
+		{"a payment that is gone", seed{labPaymentKey(): nil}, []string{"order payment_missing " + ord(s.outside),
+			"sale payment_missing " + saleName(s.outside.PaidAt, payment)}},
+		{"a sale that is gone", seed{sale.Key: nil}, []string{"payment sale_missing " + paymentName}},
+		{"a sale of another amount",
+			seed{sale.Key: bytesOf(saleOf(payment, func(p *licensing.Payment) { p.Amount++ }).Value)},
+			[]string{"payment sale_differs " + paymentName}},
+		{"a sale of another product",
+			seed{sale.Key: bytesOf(saleOf(payment, func(p *licensing.Payment) { p.ProductID = "x" }).Value)},
+			[]string{"payment sale_differs " + paymentName}},
+		{"a sale at another time", seed{sale.Key: nil, laterSale.Key: bytesOf(sale.Value)},
+			[]string{"payment sale_missing " + paymentName, "sale misplaced " + saleName(later, payment)}},
+		{"a sale that counts twice", seed{laterSale.Key: bytesOf(sale.Value)},
+			[]string{"sale misplaced " + saleName(later, payment)}},
+		{"a sale of no payment", seed{saleOf(noPayment, func(*licensing.Payment) {}).Key: bytesOf(sale.Value)},
+			[]string{"sale payment_missing " + saleName(s.outside.PaidAt, noPayment)}},
+		{"a sale of no form", seed{sale.Key: bytesOf("x")},
+			[]string{"payment sale_differs " + paymentName, "sale value " + saleName(s.outside.PaidAt, payment)}},
+		{"a payment of an older build, which is in no report", both(seed{sale.Key: nil},
+			paymentSeed(func(p *licensing.Payment) { p.ProductID = "" })), nil},
+		{"since when the books are complete", seed{layout.BooksKey: bytesOf(layout.TimeInKey(kvtest.Time))}, nil},
+		{"books since no time", seed{layout.BooksKey: bytesOf("x")}, []string{"books value cell/books"}},
 		{"a payment of another order", paymentSeed(func(p *licensing.Payment) { p.OrderNo = s.unpaid.OrderNo }),
 			[]string{"order payment_other " + ord(s.outside), "payment order_other " + paymentName}},
 		{"a payment of no order", paymentSeed(func(p *licensing.Payment) {
@@ -670,9 +702,10 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}),
 			[]string{"order payment_other " + ord(s.outside), "payment order_missing " + paymentName}},
 		{"a payment of another amount", paymentSeed(func(p *licensing.Payment) { p.Amount++ }),
-			[]string{"payment order_differs " + paymentName}},
+			[]string{"payment order_differs " + paymentName, "payment sale_differs " + paymentName}},
 		{"a payment at another time", paymentSeed(func(p *licensing.Payment) { p.PaidAt = kvtest.Time }),
-			[]string{"payment order_differs " + paymentName}},
+			[]string{"payment order_differs " + paymentName, "payment sale_missing " + paymentName,
+				"sale misplaced " + saleName(s.outside.PaidAt, payment)}},
 		{"a payment of another name", paymentSeed(func(p *licensing.Payment) { p.Reference = "INV-2" }),
 			[]string{"payment name " + paymentName, "payment order_other " + paymentName}},
 		{"a payment of no form", seed{labPaymentKey(): bytesOf("x")}, []string{"payment value " + paymentName}},
@@ -1202,7 +1235,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
 			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
-			inLab("n/x"): {}, inLab("pa/x"): {}, inLab("f/x"): {}, layout.SettingsKey(labOwner) + "x": {},
+			inLab("n/x"): {}, inLab("pa/x"): {}, inLab("pt/x"): {}, layout.BooksKey + "s": {},
+			inLab("f/x"): {}, layout.SettingsKey(labOwner) + "x": {},
 			inLab("e/x"): {}, layout.EventsOf(labOwner) + "x": {}, inLab("h/x"): {},
 			layout.Prefix + "cell/t/x": {},
 			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {},
@@ -1216,7 +1250,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}, []string{
 			"trial key tr/" + odd("x"), "trial_end key x/t/" + odd("x"),
 			"customer key g/" + odd("x"), "customer key g/" + odd("acct_lab/t/b0123456789abcdef12345678x"),
-			"alias key n/" + odd("x"), "payment key pa/" + odd("x"), "settings key f/" + odd("x"),
+			"alias key n/" + odd("x"), "payment key pa/" + odd("x"), "sale key pt/" + odd("x"),
+			"books key cell/books" + odd("s"), "settings key f/" + odd("x"),
 			"settings key f/" + odd(layout.OwnerPath(labOwner)+"x"),
 			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +
 				odd("x"), "event_mark key cell/t/" + odd("x"), "event_ledger key r/" + odd("x"),

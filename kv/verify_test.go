@@ -75,7 +75,8 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	}
 	want := []verify.FamilyCount{
 		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 8}, {Name: "catalog", Keys: 2},
-		{Name: "listen_request", Keys: 0}, {Name: "backup", Keys: 0}, {Name: "check_key", Keys: 1},
+		{Name: "listen_request", Keys: 0}, {Name: "backup", Keys: 0}, {Name: "books", Keys: 0},
+		{Name: "check_key", Keys: 1},
 		{Name: "epoch", Keys: 1}, {Name: "listener", Keys: 1}, {Name: "delivery_lease", Keys: 0},
 		{Name: "id_key", Keys: 1}, {Name: "api_key_mark", Keys: 2}, {Name: "listen_fence", Keys: 1},
 		{Name: "slot_map", Keys: 1}, {Name: "master_key", Keys: 2},
@@ -87,8 +88,8 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "owner", Keys: 2},
 		{Name: "listing", Keys: 14}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1},
 		{Name: "license", Keys: 14}, {Name: "metadata", Keys: 4}, {Name: "alias", Keys: 2}, {Name: "order", Keys: 8},
-		{Name: "order_owner", Keys: 8}, {Name: "payment", Keys: 1}, {Name: "product", Keys: 2},
-		{Name: "event_ledger", Keys: 0},
+		{Name: "order_owner", Keys: 8}, {Name: "payment", Keys: 1}, {Name: "sale", Keys: 1},
+		{Name: "product", Keys: 2}, {Name: "event_ledger", Keys: 0},
 		{Name: "receipt_keys", Keys: 1}, {Name: "revocation", Keys: 1}, {Name: "usage", Keys: 0},
 		{Name: "terms", Keys: 1}, {Name: "trial", Keys: 1},
 		{Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0},
@@ -108,7 +109,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 173 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 174 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -119,7 +120,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 173 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 174 {
 		t.Errorf("CountKeys returns %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -239,7 +240,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
-	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 172 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 173 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {

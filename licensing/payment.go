@@ -30,7 +30,8 @@ type Payment struct {
 	Currency   string
 	PaidAt     time.Time // as the provider or the shop says
 	RecordedAt time.Time
-	By         Actor // who recorded an outside payment
+	By         Actor  // who recorded an outside payment
+	ProductID  string // empty: an older build has recorded the payment
 }
 
 // PaymentRef names the payment of an owner with a provider's reference.
@@ -100,7 +101,7 @@ func (c AddPayment) apply(r *Record, now time.Time) (Result, error) {
 	case r.Payment == nil:
 		r.Payment, r.Changed = &Payment{
 			OrderNo: o.OrderNo, Provider: o.PaidThrough(), Reference: o.Payment, Amount: o.Amount,
-			Currency: o.Currency, PaidAt: o.PaidAt, RecordedAt: now, By: c.By,
+			Currency: o.Currency, PaidAt: o.PaidAt, RecordedAt: now, By: c.By, ProductID: o.ProductID,
 		}, true
 	case r.Payment.OrderNo != o.OrderNo:
 		return Result{}, InvalidField("reference",

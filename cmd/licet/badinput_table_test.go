@@ -12,6 +12,7 @@ import (
 // types, credentials and Idempotency-Keys are tried of every route alike.
 type badRoute struct {
 	path     map[string]string // good values of the path's variables
+	query    map[string]string // good values of the required parameters
 	good     map[string]string // good members of the body, as JSON
 	required []string          // of those
 	apart    []string          // members that must not be sent along with others
@@ -314,6 +315,10 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			moments("created_from"), moments("created_to"), moments("paid_from"), moments("paid_to"),
 			moments("refunded_from"), moments("refunded_to"),
 			badQuery("status", append(words, "Paid", "activated", "paid,unpaid")...))},
+		"GET /v1/reports/sales": {query: map[string]string{"from": "2031-01-01", "to": "2031-02-01"}, bad: []badInput{
+			productFilter, badQuery("by", "", "Day", "week"), moments("from"), moments("to"),
+			badQuery("to", "2031-01-01", "2032-01-03"),
+		}},
 		"GET /v1/orders/{order_no}": {path: map[string]string{"order_no": x.paid}, bad: []badInput{order}},
 		"POST /v1/orders/{order_no}/cancel": {path: map[string]string{"order_no": x.canceled}, good: why,
 			bad: []badInput{reason, order}},

@@ -97,6 +97,9 @@ func (b *badInputs) good() sent {
 	if b.Auth == handlers.RequiredAuth {
 		s.headers.Set("Authorization", "Bearer "+b.key)
 	}
+	for name, value := range b.row.query {
+		s.query.Set(name, value)
+	}
 	if s.members == nil {
 		s.members = make(map[string]string)
 	}

@@ -150,6 +150,11 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 	if err := s.store.OpenEpoch(ctx); err != nil {
 		return err
 	}
+	if now, _ := s.clock(); !now.IsZero() {
+		if err := s.store.NoteBooks(ctx, now); err != nil { // the store may be full
+			s.log.Warn().Err(err).Msg("can't note since when reports of sales are complete: the next start tries again")
+		}
+	}
 	// The store seals until it closes, after the mailboxes: the feeds must have the events of the last commands.
 	s.store.KeepSealing()
 	return nil

@@ -114,6 +114,9 @@ func operations() map[string]operation {
 		"POST /v1/orders/{order_no}/refund": {
 			"refundOrder", "refunds a paid order", "refund-an-order", "order_refund",
 		},
+		"GET /v1/reports/sales": {
+			"reportSales", "sums payments and refunds", "report-sales", "report_sales",
+		},
 		"POST /v1/redactions": {
 			"redactBuyer", "removes the personal data of a buyer", "redact-a-buyer", "redaction",
 		},

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"time"
+
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/kv/internal/layout"
@@ -22,6 +24,16 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 	p := &stored.Payment
 	if licensing.PaymentRef(ref.Owner, p.Provider, p.Reference) != ref {
 		bad("name", "its key is not the hash of its provider and its reference")
+	}
+	if sale := layout.SaleEntry(ref, p); sale != (layout.Entry{}) {
+		v.want(sale.Key, func(kv *mvccpb.KeyValue) {
+			switch {
+			case kv == nil:
+				bad("sale_missing", "it is not among the sales of its owner, so reports lack it")
+			case string(kv.Value) != sale.Value:
+				bad("sale_differs", "its entry among the sales has another amount, currency or product")
+			}
+		})
 	}
 	v.want(layout.OrderKey(ref.Owner, p.OrderNo), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
@@ -67,4 +79,40 @@ func (v *recordChecks) checkOutsidePayment(o *licensing.Order, bad func(rule, fo
 			bad("payment_other", "its payment is that of another order")
 		}
 	})
+}
+
+// checkSale checks the entry of a payment or a refund by time.
+func (v *listingChecks) checkSale(e entry) {
+	ref, at, ok := layout.ReadSaleKey(e.rest)
+	if !ok {
+		v.report("sale", layout.SalesFamily+Opaque(e.rest), "key", "the key is not in the form of a sale's")
+		return
+	}
+	name := layout.SalesOf(ref.Owner) + at.Format(time.RFC3339Nano) + "/" + Opaque(ref.ID)
+	v.checkEntry("sale", name, e)
+	if _, err := layout.DecodeSale(e.rest[len(layout.OwnerPath(ref.Owner)):], e.value); err != nil {
+		v.report("sale", name, "value", "the value can't be read: %v", err)
+	}
+	v.want(layout.PaymentKey(ref), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("sale", name, "payment_missing", "the payment that reports count here does not exist")
+			return
+		}
+		stored, err := layout.DecodePayment(kv.Value)
+		if err == nil && layout.SaleEntry(ref, &stored.Payment).Key != e.key {
+			v.report("sale", name, "misplaced", "the payment that reports count here was made at %s, or is not counted",
+				stored.Payment.PaidAt.Format(time.RFC3339Nano))
+		}
+	})
+}
+
+// checkBooks checks the mark of the time from which on reports are complete.
+func (v *recordChecks) checkBooks(e entry) {
+	if e.rest != "" {
+		v.report("books", "cell/books"+Opaque(e.rest), "key", "there is one, and this is not its name")
+		return
+	}
+	if _, err := layout.ReadBooks(e.value); err != nil {
+		v.report("books", "cell/books", "value", "it is no time")
+	}
 }

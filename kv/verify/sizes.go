@@ -33,7 +33,7 @@ func (c *sizes) count(ctx context.Context) error {
 		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("f/", 0), c.owned("g/", 0),
 		c.owned("i/", 0), c.owned("o/", 0), c.owned("q/", 0), c.owned("t/", 0), c.owned("w/", 0), c.owned("y/", 0),
 		c.owned(layout.ReceiptKeysFamily, 0), c.owned(layout.RevocationsFamily, 0), c.owned(layout.PaymentsFamily, 0),
-		c.owned("j/", len("1i/")), c.owned("z/", layout.TimeSize),
+		c.owned(layout.SalesFamily, 0), c.countSkips, c.owned("z/", layout.TimeSize),
 		c.valued("k/", ownerOfAPIKey), c.valued("n/", ownerOfAlias), c.valued("p/", layout.DecodeOwner),
 		c.countLicenses, c.countTrials, c.countDeliveries,
 	}
@@ -83,6 +83,15 @@ func (c *sizes) owned(prefix string, at int) func(context.Context) error {
 			}
 		})
 	}
+}
+
+// countSkips counts the keys on the upper levels of listings.
+func (c *sizes) countSkips(ctx context.Context) error {
+	return c.eachEntry(ctx, layout.SkipFamily, func(e entry) {
+		if owner, _, ok := layout.CutOwner(layout.CutSkip(e.rest)); ok {
+			c.add(owner, e.size())
+		}
+	})
 }
 
 // countTrials counts trials.

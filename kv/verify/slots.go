@@ -59,8 +59,8 @@ func inCell(family string) bool { return strings.HasPrefix(family, "cell/") }
 func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 	skip := 0
 	switch family {
-	case "j/":
-		skip = len("1i/")
+	case layout.SkipFamily:
+		skip = len(e.rest) - len(layout.CutSkip(e.rest))
 	case "z/":
 		skip = layout.TimeSize
 	}

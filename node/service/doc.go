@@ -36,6 +36,7 @@
 //	aliases.go         licenses by external keys and reissued keys; the settings of owners
 //	grants.go          licenses without an order
 //	listing.go         lists of orders, licenses, products and API keys
+//	reports.go         sums of payments and refunds
 //	redaction.go       removal of a buyer's personal data
 //	apikeys.go         create, change and read API keys
 //	keymaker.go        creation and rotation of API keys and their secrets

@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet/internal/fair"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/store"
@@ -18,6 +21,9 @@ import (
 type Orders struct {
 	*core
 	ringUsed atomic.Bool // see useRing
+
+	reports     *fair.Places[licensing.Owner] // see ReportSales
+	reportsShed prometheus.Counter            // refusals
 }
 
 // NewOrder describes an order to create. The caller has validated the fields.

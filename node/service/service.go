@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"licet/internal/fair"
 	"licet/licensing"
 	"licet/metrics/guard"
 	"licet/node"
@@ -142,8 +143,9 @@ func New(cfg Config) *Service {
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	rollouts := &Rollouts{core: c, places: make(chan struct{}, rolloutsAtOnce)}
 	s := &Service{
-		Node:       engine,
-		Orders:     &Orders{core: c},
+		Node: engine,
+		Orders: &Orders{core: c, reports: fair.New[licensing.Owner](fair.Config{Places: reportsAtOnce, Each: 1}),
+			reportsShed: shed.WithLabelValues("reports")},
 		Trials:     &Trials{c},
 		Licenses:   &Licenses{c, aliases},
 		Products:   &Products{c},

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"time"
+
 	"licet/licensing"
 )
 
@@ -34,11 +36,36 @@ type Listings interface {
 		ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.Order) bool,
 	) (List[licensing.Order], error)
 
+	// ReadSales reads a page of the payments and refunds of an owner by time. A page costs the same however many there
+	// are. It may refuse a span that surely has more than licensing.MaxReportSales with licensing.TooManySales.
+	ReadSales(ctx context.Context, owner licensing.Owner, page SalesPage) (SalesRead, error)
+
 	// ListProducts reads products.
 	ListProducts(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.Product], error)
 
 	// ListAPIKeys reads API keys, the newest id first.
 	ListAPIKeys(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.APIKey], error)
+}
+
+// SalesPage asks for the payments and refunds in a span of time, from a position on. An empty After means the
+// beginning.
+type SalesPage struct {
+	Span licensing.TimeRange // both ends are set
+	// Revision is that of the first page, so that all pages show the same moment; 0: this is the first page.
+	Revision int64
+	After    Position
+}
+
+// SalesRead is a page of sales, the earliest first.
+type SalesRead struct {
+	Sales []licensing.Sale
+	// Unreadable is how many more payments and refunds the page has, whose values are damaged or of a newer build.
+	Unreadable int
+	Next       Position // the After of the next page; empty at the end
+	Revision   int64    // at which the page was read
+	// Complete is the time from which on all payments are among the sales. Older builds have recorded earlier payments
+	// without a sale. Zero: not known.
+	Complete time.Time
 }
 
 // Position is a position in a list. Only the store that created it can interpret it. Any text is a

@@ -271,6 +271,18 @@ func TestGoldenValues(t *testing.T) {
 	if again, err := DecodePayment(paid.Encode()); err != nil || again.Payment != paid.Payment {
 		t.Errorf("a payment is read as %+v, %v", again, err)
 	}
+	paid.Payment.ProductID = "pro"
+	show("payment of a product", paid.Encode())
+	if again, err := DecodePayment(paid.Encode()); err != nil || again.Payment != paid.Payment {
+		t.Errorf("a payment of a product is read as %+v, %v", again, err)
+	}
+	entry := SaleEntry(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"), &goldenSale)
+	show("payment by its time", []byte(entry.Value))
+	wantSale, _ := goldenSale.Sale()
+	position := entry.Key[len(InSlot(licensing.SlotOf(kvtest.Owner), SalesOf(kvtest.Owner))):]
+	if again, err := DecodeSale(position, []byte(entry.Value)); err != nil || again != wantSale {
+		t.Errorf("a sale is read as %+v, %v", again, err)
+	}
 	trialProduct := goldenProduct()
 	trialProduct.Product.TrialEntitlements, trialProduct.Product.Trial = `{"export":true}`, licensing.TrialTerms{
 		Validity: licensing.Period{Days: 14}, MaxDevices: 1, PerEmail: true, Entitled: true, Version: 7}
@@ -318,6 +330,8 @@ func TestGoldenValues(t *testing.T) {
 
 var goldenCustomer = licensing.Customer{BuyerEmail: "Ada@example.com", Reference: "C-1"}
 
+var goldenSale = licensing.Payment{Amount: 990, Currency: "EUR", PaidAt: kvtest.Time, ProductID: "pro"}
+
 func TestGoldenKeys(t *testing.T) {
 	var b strings.Builder
 	id, license := kvtest.Key.ID(), kvtest.License()
@@ -328,6 +342,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"alias", AliasKey(licensing.AliasName(id))},
 		{"trial", TrialKey(licensing.TrialRef(kvtest.Owner, licensing.TrialName{1, 2}))},
 		{"payment", PaymentKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"))},
+		{"payment by its time", SaleEntry(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"), &goldenSale).Key},
+		{"since when payments have this", BooksKey},
 		{"settings", SettingsKey(kvtest.Owner)},
 		{"receipt keys", ReceiptKeysKey(kvtest.Owner)},
 		{"revocation", RevocationKey(kvtest.Owner, licensing.RevocationOf(kvtest.Key.ID(), ""))},

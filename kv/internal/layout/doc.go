@@ -9,6 +9,7 @@
 //
 //	a/<account>/<mode>/   an owner's request to listen, or no longer to, until cell/listen has moved
 //	backup                when the last successful backup began, as <ms>
+//	books                 since when each payment has its entry pt/, as <ms>
 //	check                 the check key of license keys, 32 bytes
 //	epoch                 empty: its revision is the epoch into which events are recorded
 //	f/<account>/<mode>/   empty: an owner that listens to activations
@@ -56,6 +57,7 @@
 //	o/<account>/<mode>/<order>        an order
 //	p/<order>                         an order's owner, to find an order by its number alone
 //	pa/<account>/<mode>/<payment>     a payment of an order: no other payment has its provider and reference
+//	pt/<account>/<mode>/<ms><payment> a payment or refund by its time: currency, amount and product, for reports
 //	q/<account>/<mode>/<product>      a product
 //	k/<hash>                          an API key, by licensing.HashAPIKey of its text
 //	a/<account>/<mode>/<key>          an API key's hash, 32 bytes, by its public id
@@ -88,7 +90,7 @@
 //	y/<account>/<mode>/<key>          a claim: the result of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>      empty: a claim by age, for the sweep
 //
-// i/, c/, b/, g/, and also o/ and a/, are listings; see package kv.
+// i/, c/, b/, g/, pt/, and also o/ and a/, are listings; see package kv.
 //
 // Package kv/verify has the same table, with a check of each kind of key.
 //
@@ -152,6 +154,7 @@
 //	alias.go         aliases of licenses
 //	trial.go         trials
 //	payment.go       payments of orders
+//	sale.go          payments and refunds by time
 //	settings.go      the settings of owners
 //	order.go         orders
 //	product.go       products

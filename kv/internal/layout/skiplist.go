@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strconv"
+	"strings"
 )
 
 const (
@@ -29,6 +30,13 @@ func SkipHeight(entry string) int {
 // keys of a listing.
 func SkipKey(level int, entry string) string {
 	return entry[:slotPrefixSize] + SkipFamily + strconv.Itoa(level) + entry[slotPrefixSize:]
+}
+
+// CutSkip returns what follows the family of an entry in a key on an upper level, behind SkipFamily: where the owner's
+// path begins.
+func CutSkip(rest string) string {
+	_, path, _ := strings.Cut(rest, "/")
+	return path
 }
 
 // SkipKeys returns the keys of an entry on the upper levels. entry is the entry's whole key.

@@ -28,6 +28,7 @@
 //	sandbox.go          licet sandbox
 //	licenses.go         licet licenses list, get, grant, devices, remove-device
 //	licensechanges.go   licet licenses suspend, reinstate, revoke, renew, reissue, update
+//	reports.go          licet reports
 //	exports.go          licet licenses export, licet orders export
 //	licensesimport.go   licet licenses import
 //	activations.go      licet licenses activate, validate, deactivate
@@ -59,7 +60,7 @@ import (
 // Commands returns the commands of this package.
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
-		orderGroup{setup}.orderCommands(), sandboxGroup{setup}.sandboxCommands(),
+		orderGroup{setup}.orderCommands(), reportGroup{setup}.reportCommands(), sandboxGroup{setup}.sandboxCommands(),
 		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), trialGroup{setup}.trialCommands(),
 		eventGroup{setup}.eventCommands(),
 		webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(), receiptGroup{setup}.receiptCommands(),

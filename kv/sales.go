@@ -1,0 +1,130 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
+	"licet/licensing"
+	"licet/node/store"
+)
+
+const (
+	// salesPage is how many sales a page has at most. etcd counts all keys up to the end of a range, so a page ends at
+	// the salesStops-th entry on level 1, which on average is as far.
+	salesPage  = 1024
+	salesStops = 8
+	// salesSure is how many entries on level 1 only a span with far too many sales has. So such a span is refused
+	// before its sales are read.
+	salesSure = 4 * licensing.MaxReportSales / 128
+)
+
+// moveSale replaces the entry of a payment among the sales of its owner. Either may be none.
+func (sw *swap) moveSale(from, to layout.Entry) {
+	switch {
+	case from == to:
+	case from.Key == to.Key:
+		sw.replace([]byte(to.Key), []byte(to.Value), len(from.Value))
+	default:
+		if from.Key != "" {
+			sw.remove([]byte(from.Key), len(from.Value))
+			for _, key := range layout.SkipKeys(from.Key) {
+				sw.remove([]byte(key), 0)
+			}
+		}
+		if to.Key != "" {
+			sw.create([]byte(to.Key), []byte(to.Value))
+			sw.listAbove(to.Key)
+		}
+	}
+}
+
+// ReadSales reads a page of an owner's sales.
+func (s *views) ReadSales(
+	ctx context.Context, owner licensing.Owner, page store.SalesPage,
+) (read store.SalesRead, err error) {
+	listing := layout.InSlot(licensing.SlotOf(owner), layout.SalesOf(owner))
+	if err := s.slots.checkHere([]byte(listing)); err != nil {
+		return read, err
+	}
+	from, to := layout.TimeInKey(page.Span.From), listing+layout.TimeInKey(page.Span.To)
+	if page.After != "" {
+		from = string(page.After)
+	}
+	level := layout.SkipKey(1, listing)
+	stops, err := s.salesRange(ctx, level+from, layout.SkipKey(1, to), salesStops, page.Revision,
+		clientv3.WithKeysOnly())
+	if err != nil {
+		return read, err
+	}
+	if stops.Count > salesSure {
+		return read, licensing.TooManySales()
+	}
+	if read.Revision = page.Revision; read.Revision == 0 {
+		read.Revision = stops.Header.Revision
+		books, err := s.etcd.List(ctx, "read_books", layout.BooksKey, clientv3.WithRev(read.Revision))
+		if err != nil {
+			return read, err
+		}
+		if len(books.Kvs) > 0 {
+			read.Complete, err = layout.ReadBooks(books.Kvs[0].Value)
+			s.etcd.Unreadable(layout.BooksKey, layout.BooksKey, err)
+		}
+	}
+	end := to
+	if len(stops.Kvs) == salesStops {
+		read.Next = store.Position(stops.Kvs[salesStops-1].Key[len(level):])
+		end = listing + string(read.Next)
+	}
+	found, err := s.salesRange(ctx, listing+from, end, salesPage, read.Revision)
+	if err != nil {
+		return read, err
+	}
+	if found.Count > licensing.MaxReportSales {
+		return read, licensing.TooManySales()
+	}
+	for _, kv := range found.Kvs {
+		key := string(kv.Key)
+		sale, err := layout.DecodeSale(key[len(listing):], kv.Value)
+		if s.etcd.Unreadable(key, "a sale", err) {
+			read.Unreadable++
+		} else {
+			read.Sales = append(read.Sales, sale)
+		}
+		if found.More {
+			read.Next = store.Position(etcd.After(key)[len(listing):])
+		}
+	}
+	return read, nil
+}
+
+// salesRange reads a range at a revision; at revision 0, linearizably.
+func (s *views) salesRange(
+	ctx context.Context, from, to string, limit, revision int64, opts ...clientv3.OpOption,
+) (*clientv3.GetResponse, error) {
+	if from >= to {
+		return nil, layout.Internal(errors.New("a page of sales ends before it begins"))
+	}
+	found, err := s.etcd.Page(ctx, "read_sales", from, to, limit, revision, opts...)
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		// The report took longer than the history is kept, or the store is short of space.
+		return nil, fmt.Errorf("%w: the history of the store was compacted during the report", licensing.ErrUnavailable)
+	}
+	return found, err
+}
+
+// NoteBooks stores since when each payment has its entry among the sales of its owner, unless the store has that time.
+func (s *Store) NoteBooks(ctx context.Context, now time.Time) error {
+	if stored, err := s.etcd.Get(ctx, "read_books", layout.BooksKey); err != nil || stored != nil {
+		return err
+	}
+	_, err := s.etcd.Txn(ctx, "note_books", []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(layout.BooksKey),
+		"=", 0)}, []clientv3.Op{clientv3.OpPut(layout.BooksKey, layout.TimeInKey(now))}, nil)
+	return err
+}
