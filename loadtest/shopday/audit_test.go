@@ -226,7 +226,8 @@ func TestEveryMistakeIsFound(t *testing.T) {
 			func(_ *ledger, b *books) {
 				b.ordersBy[client.OrderFilter{BuyerEmail: "Anna@example.com"}] = []string{"ord_0", "ord_2"}
 			},
-			[]string{"BuyerEmail:Anna@example.com}: 3 by the ledger, 2 by the service; only in the ledger: [ord_1]"},
+			[]string{"BuyerEmail:Anna@example.com ",
+				": 3 by the ledger, 2 by the service; only in the ledger: [ord_1]"},
 		},
 		"a filter of orders gives one twice": {
 			func(_ *ledger, b *books) {
