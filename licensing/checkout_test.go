@@ -97,6 +97,17 @@ func TestCheckoutOfPaidAndCanceledOrders(t *testing.T) {
 			t.Errorf("%s: another attempt begins", name)
 		}
 	}
+	pay := stripePayment()
+	for said, want := range map[time.Time]time.Time{
+		{}: noon, noon.Add(-time.Minute): noon.Add(-time.Minute), noon.Add(time.Second): noon,
+		noon.Add(-time.Hour - time.Second): noon, // before the order was created
+	} {
+		r := atStripe(t, nil)
+		pay.PaidAt = said
+		if must(t, &r, pay, noon); !r.Order.PaidAt.Equal(want) {
+			t.Errorf("Stripe says that the buyer paid at %s, and the order says %s", said, r.Order.PaidAt)
+		}
+	}
 	r := atStripe(t, nil)
 	must(t, &r, licensing.CancelOrder{}, noon)
 	paid := must(t, &r, stripePayment(), noon)

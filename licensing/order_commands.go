@@ -42,6 +42,9 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid, OrderExpired:
+		if c.PaidAt.After(now) || c.PaidAt.Before(o.CreatedAt) { // providers count whole seconds, by their own clocks
+			c.PaidAt = now
+		}
 		c.pay(r, status, now)
 	case OrderCanceled:
 		if !o.RefundDue {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/internal/fakestripe"
+)
+
+// atStripe is a service whose test orders are paid through Stripe.
+type atStripe struct {
+	*process
+	t    *testing.T
+	fake *fakestripe.Fake
+	at   string // the place in the event feed
+}
+
+func startAtStripe(t *testing.T) *atStripe {
+	t.Helper()
+	fake := fakestripe.New(1)
+	t.Cleanup(fake.Close)
+	fake.AddKey(stripeTestKey)
+	dir := secretFiles(t, map[string]string{"key": stripeTestKey, "webhook": stripeSecret})
+	secrets := filepath.Join(dir, "webhook")
+	p := startProcess(t, t.TempDir(), "--stripe-api-base", fake.URL, "--stripe-test-key-file",
+		filepath.Join(dir, "key"), "--stripe-test-webhook-secrets-file", secrets)
+	account := p.want(t, 200, "GET", "/v1/account", "").Data.text("account_id")
+	// The address of the service is known only now: the service reads the file again when it changes.
+	secret := fake.AddEndpoint(stripeTestKey, p.url+"/v1/callbacks/stripe/"+account+"/test")
+	if err := os.WriteFile(secrets, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fake.SetSending(fakestripe.Sending{Tries: 100, Pause: 100 * time.Millisecond})
+	at := p.want(t, 200, "GET", "/v1/events?after=now", "").Data.text("next_cursor")
+	return &atStripe{p, t, fake, at}
+}
+
+// order creates an order, and presses Pay. It returns the order and the id of its checkout at Stripe.
+func (s *atStripe) order() (order object, checkout string) {
+	s.t.Helper()
+	order = s.want(s.t, 201, "POST", "/v1/orders",
+		`{"product_id":"editor","amount":4900,"currency":"USD","buyer_email":"ann@example.com"}`).Data
+	pressed, err := s.press(s.t.Context(), order.text("pay_url"), "pay")
+	if err != nil || pressed.status != http.StatusSeeOther {
+		s.t.Fatal(err, pressed)
+	}
+	return order, path.Base(pressed.header.Get("Location"))
+}
+
+// await waits for an event of an order, and returns the order that the event has.
+func (s *atStripe) await(kind string, order object) object {
+	s.t.Helper()
+	for {
+		page := s.want(s.t, 200, "GET", "/v1/events?wait=20&types="+kind+"&cursor="+s.at, "").Data
+		s.at = page.text("next_cursor")
+		events := page.list("events")
+		if len(events) == 0 {
+			s.t.Fatalf("no event %s of %s", kind, order.text("order_no"))
+		}
+		for _, e := range events {
+			data, _ := e["data"].(map[string]any)
+			if o, _ := data["order"].(map[string]any); o["order_no"] == order["order_no"] {
+				return o
+			}
+		}
+	}
+}
+
+// TestStripe: buyers pay at Stripe with the SDK's shapes, over HTTP. Callbacks pay the orders.
+func TestStripe(t *testing.T) {
+	t.Parallel()
+	s := startAtStripe(t)
+	order, checkout := s.order()
+	if err := s.fake.Pay(checkout, fakestripe.CardDeclined); err == nil {
+		t.Error("the declined card pays")
+	}
+	if err := s.fake.Pay(checkout, fakestripe.CardPays); err != nil {
+		t.Fatal(err)
+	}
+	s.await("order.paid", order)
+	paid := s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
+	if paid.text("status") != "paid" || paid.text("payment_provider") != "stripe" || paid.text("license_key") == "" {
+		t.Errorf("the order is %v", paid)
+	}
+
+	// A canceled order has no checkout in which anybody could pay.
+	order, checkout = s.order()
+	s.want(t, 200, "POST", "/v1/orders/"+order.text("order_no")+"/cancel", "")
+	if err := s.fake.Pay(checkout, fakestripe.CardPays); err == nil {
+		t.Error("the buyer pays a canceled order")
+	}
+
+	// Without the signing secret, nothing changes, and large bodies are refused unread.
+	account := s.want(t, 200, "GET", "/v1/account", "").Data.text("account_id")
+	for name, c := range map[string]struct {
+		path, signature string
+		size, status    int
+	}{
+		"no signature":             {account + "/test", "", 10, 401},
+		"a wrong signature":        {account + "/test", "t=1790000000,v1=" + strings.Repeat("ab", 32), 300 << 10, 401},
+		"no form of a signature":   {account + "/test", "sesame", 100 << 10, 413},
+		"a body that is too large": {account + "/test", "t=1790000000,v1=" + strings.Repeat("ab", 32), 600 << 10, 413},
+		"another mode":             {account + "/live", "t=1790000000,v1=" + strings.Repeat("ab", 32), 10, 404},
+		"a large one of nobody":    {"acct_none/live", "t=1790000000,v1=" + strings.Repeat("ab", 32), 100 << 10, 413},
+	} {
+		head := "POST /v1/callbacks/stripe/" + c.path + " HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\n"
+		if c.signature != "" {
+			head += "Stripe-Signature: " + c.signature + "\r\n"
+		}
+		head += fmt.Sprintf("Content-Length: %d\r\n\r\n", c.size)
+		if got := s.status(head, c.size, c.status); got != c.status {
+			t.Errorf("%s: status %d, want %d", name, got, c.status)
+		}
+	}
+}
+
+// status sends the head of a request and its body, unless the head alone is refused. It returns the status.
+func (s *atStripe) status(head string, body, want int) int {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	if want != http.StatusRequestEntityTooLarge {
+		head += strings.Repeat(" ", body)
+	}
+	if _, err := io.WriteString(conn, head); err != nil {
+		s.t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
