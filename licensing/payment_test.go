@@ -66,7 +66,7 @@ func TestAddPayment(t *testing.T) {
 	var r licensing.Record
 	must(t, &r, licensing.AddPayment{Order: *order.Order, By: byKey}, noon)
 	want := &licensing.Payment{OrderNo: "ord_1", Provider: "outside", Reference: "INV-1", Amount: 990, Currency: "EUR",
-		PaidAt: noon, RecordedAt: noon, By: byKey}
+		PaidAt: noon, RecordedAt: noon, By: byKey, ProductID: "app"}
 	if diff := cmp.Diff(want, r.Payment); diff != "" || !r.Changed {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
