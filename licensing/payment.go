@@ -18,7 +18,9 @@ const (
 )
 
 // PaymentProviders lists the payment providers.
-func PaymentProviders() []PaymentProvider { return []PaymentProvider{ProviderSandbox, ProviderOutside} }
+func PaymentProviders() []PaymentProvider {
+	return []PaymentProvider{ProviderSandbox, ProviderStripe, ProviderOutside}
+}
 
 // Payment is a payment of an order, as a record of its own: no other order can be paid with the same reference of the
 // same provider.

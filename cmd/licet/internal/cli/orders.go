@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ func orderFilterFlags(cmd *cobra.Command, filter *client.OrderFilter) {
 	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only orders of the buyer with this `address`")
 	providers := words(licensing.PaymentProviders())
 	fs.StringVar(&filter.Provider, "payment-provider", "",
-		"only orders that are paid at this `provider`: "+strings.Join(providers, " or "))
+		"only orders that are paid at this `provider`: "+either(providers, "or"))
 	fs.StringVar(&filter.Reference, "reference", "", "only the order of the payment with this `reference`")
 	for _, is := range []struct {
 		name   string
