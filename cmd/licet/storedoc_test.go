@@ -100,6 +100,19 @@ func TestDocumentedPaymentsRun(t *testing.T) {
 	}
 }
 
+// TestDocumentedBooksRun runs the commands of docs/guides/books.md: export, report and list have the payment.
+func TestDocumentedBooksRun(t *testing.T) {
+	t.Parallel()
+	page := docPage(t, "guides/books.md")
+	_, out, blocks := runDocumented(t, page+"\n```sh\ncat march.csv\n```\n")
+	wantOutput(t, out, "march.csv: 1 order\n", "march-refunds.csv: 0 orders\n",
+		",2025-03-14T09:26:53.000Z,,USD,49.00,0.00,,outside,INV-2025-0042\n",
+		"2025-03  USD       1         4900   0        0         4900\n", `"period":"2025-03-14"`)
+	if blocks != 5 {
+		t.Errorf("the page has %d blocks", blocks-1)
+	}
+}
+
 // TestDocumentedPersonalDataRuns runs the commands of docs/guides/personal-data.md, for a license of the buyer.
 // TestDocumentedClusterRuns removes the history.
 func TestDocumentedPersonalDataRuns(t *testing.T) {

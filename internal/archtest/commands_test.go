@@ -17,6 +17,7 @@ var runners = map[string]string{
 	"clients/typescript/README.md":              "clients/typescript/check",
 	"clients/c/README.md":                       "clients/c/check",
 	"deploy/k8s/README.md":                      "deploy/k8s/check TestReadmeOfManifests",
+	"docs/guides/books.md":                      "cmd/licet TestDocumentedBooksRun",
 	"docs/guides/backup.md":                     "cmd/licet TestDocumentedBackupRuns",
 	"docs/guides/compose.md":                    "deploy/k8s/check TestComposeGuide",
 	"docs/guides/csv.md":                        "cmd/licet TestDocumentedImportRuns",
