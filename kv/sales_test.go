@@ -151,7 +151,7 @@ func readSales(t *testing.T, s *Store, owner licensing.Owner, page store.SalesPa
 // does not grow with their number.
 func TestReportLimit(t *testing.T) {
 	s, kv := workStore(t)
-	owner := licensing.Owner{AccountID: "acct_sales", Mode: licensing.Live}
+	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	plantSales(t, owner, 0, licensing.MaxReportSales)
 	var cost pageWork
 	kv.take()
@@ -193,7 +193,7 @@ func TestReportLimit(t *testing.T) {
 // TestReportOfFarTooMany: a span with far too many sales is refused before they are read.
 func TestReportOfFarTooMany(t *testing.T) {
 	s, kv := workStore(t)
-	owner := licensing.Owner{AccountID: "acct_toomany", Mode: licensing.Live}
+	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	listing := layout.InSlot(licensing.SlotOf(owner), layout.SalesOf(owner))
 	var puts []clientv3.Op
 	for i := range salesSure + 1 {
@@ -216,7 +216,7 @@ func TestReportOfFarTooMany(t *testing.T) {
 // TestUnreadableSale: a damaged sale counts as unreadable, and so does a sale of a kind that a newer build has added.
 func TestUnreadableSale(t *testing.T) {
 	s := openStore(t)
-	owner := licensing.Owner{AccountID: "acct_unreadable", Mode: licensing.Live}
+	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	plantSales(t, owner, 0, 5)
 	listing := layout.InSlot(licensing.SlotOf(owner), layout.SalesOf(owner))
 	kvs := kvtest.Must(server.Client.Get(t.Context(), listing, clientv3.WithPrefix()))(t).Kvs

@@ -96,7 +96,7 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 			"licet_commands_shed_total",
 			"Commands and reads refused unexecuted because of too much load.",
 			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists",
-				"redactions",
+				"redactions", "reports",
 				"waits", "pings", "credentials", "connection", "connection_address", "bodies", "responses")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
