@@ -1031,8 +1031,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Type = licensing.EventDeviceBound }),
 			[]string{"event kind " + event(3)}},
 		{"a payment at another time", l.events(orderEvents,
-			func(e *layout.Events) { last := &e.Events[len(e.Events)-1]; last.At = last.At.Add(time.Second) }),
+			func(e *layout.Events) { last := &e.Events[len(e.Events)-1]; last.At = last.At.Add(-time.Second) }),
 			[]string{"event kind " + lastOf(s.paid)}},
+		{"a payment before its order", l.events(orderEvents, func(e *layout.Events) {
+			paid := e.Events[len(e.Events)-1].Order
+			paid.PaidAt = paid.CreatedAt.Add(-time.Second)
+		}), []string{"event kind " + lastOf(s.paid), "order event_differs " + ord(s.paid)}},
 		{"events that can't be read", seed{ownEvents(4): bytesOf("\x01")}, []string{"event value " + event(4)}},
 		{"events of an owner that is not registered", seed{layout.OwnerKey(labOwner): nil},
 			[]string{"event owner_missing e/" + layout.OwnerPath(labOwner)}},

@@ -41,9 +41,9 @@ func tellsItsKind(e *licensing.Event) bool {
 	case licensing.EventOrderCreated:
 		fits = o != nil && e.Sequence == 1
 	case licensing.EventOrderPaid:
-		// A shop may record a payment later than it was made.
-		late := e.Actor != licensing.Provider && o != nil && !o.PaidAt.IsZero() && o.PaidAt.Before(e.At)
-		fits = o != nil && (late || is(o.PaidAt)) && !o.LicenseKey.IsZero()
+		// A payment may be recorded later than it was made. Only a shop may have been paid before the order.
+		fits = o != nil && !o.PaidAt.IsZero() && !o.PaidAt.After(e.At) && !o.LicenseKey.IsZero() &&
+			(e.Actor != licensing.Provider || !o.PaidAt.Before(o.CreatedAt))
 	case licensing.EventOrderExpired:
 		fits = o != nil && is(o.ExpiredAt)
 	case licensing.EventOrderCanceled:
