@@ -31,6 +31,7 @@
 //	tracing.go          settings of traces; starting the tracer
 //	webhooks.go         settings of events and webhooks; starting the delivery
 //	payments.go         settings of payment providers; the provider of each account and mode
+//	paymentsconnect.go  licet payments connect stripe
 //	secretfile.go       the secrets of an account at Stripe, read again when their files change
 //	networks.go         settings that are lists of networks
 //	address.go          listeners on the addresses of flags

@@ -246,3 +246,51 @@ func TestPayThroughStripe(t *testing.T) {
 		t.Error("the log shows a secret")
 	}
 }
+
+// TestConnectStripe: the command makes the endpoint and a file with its secret, once.
+func TestConnectStripe(t *testing.T) {
+	t.Parallel()
+	fake := fakestripe.New(1)
+	defer fake.Close()
+	fake.AddKey(stripeTestKey)
+	dir := secretFiles(t, map[string]string{"key": stripeTestKey, "live": stripeLiveKey})
+	connect := func(args ...string) (output string, code int) {
+		cmd := licetCommand(append([]string{"payments", "connect", "stripe", "--account-id", "acct_acme",
+			"--public-url", "https://licenses.example.com/", "--stripe-api-base", fake.URL}, args...)...)
+		text, _ := cmd.CombinedOutput()
+		return string(text), cmd.ProcessState.ExitCode()
+	}
+	path := func(name string) string { return filepath.Join(dir, name) }
+	output, code := connect("--key-file", path("key"), "--webhook-secrets-file", path("webhook"))
+	if code != 0 || !strings.Contains(output, "https://licenses.example.com/v1/callbacks/stripe/acct_acme/test") {
+		t.Fatalf("%d %s", code, output)
+	}
+	secrets, err := readSecrets(path("webhook"))
+	if err != nil || len(secrets) != 1 || !strings.HasPrefix(secrets[0], "whsec_") || strings.Contains(output,
+		secrets[0]) {
+		t.Errorf("%d secrets, %v", len(secrets), err)
+	}
+	if _, err := loadStripeSecrets(path("key"), path("webhook"), false, zerolog.Nop()); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"--key-file", path("key"), "--webhook-secrets-file", path("webhook")}, "exists", exitFailed},
+		{[]string{"--key-file", path("key"), "--webhook-secrets-file", path("2")}, "already", exitFailed},
+		{[]string{"--key-file", path("live"), "--webhook-secrets-file", path("3")}, "401", exitFailed},
+		{[]string{"--key-file", path("none"), "--webhook-secrets-file", path("4")}, "no such file", exitFailed},
+		{[]string{"--key-file", path("key")}, "--webhook-secrets-file must name", exitUsage},
+		{[]string{"--webhook-secrets-file", path("5")}, "--key-file must name", exitUsage},
+	} {
+		output, code := connect(c.args...)
+		if code != c.code || !strings.Contains(output, c.want) || strings.Contains(output, "canary") {
+			t.Errorf("%v: %d %s", c.args, code, output)
+		}
+	}
+	if left, _ := filepath.Glob(path("[2-5]")); len(left) > 0 {
+		t.Errorf("there are %v", left)
+	}
+}

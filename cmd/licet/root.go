@@ -64,7 +64,7 @@ devices; removing a device frees its slot.`,
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir,
 		DevEnv: filepath.Join(defaultDataDir, envFile)}
 	addGroup(root, "Run a service:", newDevCommand(build, setup, args, stdout, stderr),
-		newServeCommand(build, stderr))
+		newServeCommand(build, stderr), newPaymentsCommand(stdout))
 	addGroup(root, "Call a service:", cli.Commands(setup)...)
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))
 	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), cli.OfflineCommands(),

@@ -229,6 +229,7 @@ func (f *Fake) execute(a *account, method, path string, in input) answer {
 var kinds = map[string]string{
 	"checkout/sessions": "checkout.session", "payment_intents": "payment_intent", "charges": "charge",
 	"refunds": "refund", "disputes": "dispute", "balance_transactions": "balance_transaction",
+	"webhook_endpoints": "webhook_endpoint",
 }
 
 func (f *Fake) listRoute(a *account, route, path string, in input) answer {

@@ -15,6 +15,7 @@
 //   - look.go: reads the state of objects
 //   - refund.go: refunds
 //   - callback.go: verifies callbacks, and returns the object that a callback names
+//   - connect.go: makes the webhook endpoint at Stripe
 //   - amounts.go: Stripe's minor units, and which amounts Stripe charges
 //   - errors.go: what an error of Stripe means
 package stripe
