@@ -68,6 +68,9 @@ type Order struct {
 	CheckoutEnds time.Time
 	AskAt        time.Time // when a sweep asks the provider about the checkout; zero: nothing remains to be asked
 
+	Subscription string // the provider's id of the order's subscription; empty: there is none yet
+	Interval     Period // of the invoices of a subscription; zero: the order is paid once
+
 	// RefundDue reports that the provider must refund the money: the shop has requested it, or the
 	// money was paid for a canceled order. It is cleared when the refund is recorded, and when the
 	// provider has refused the refund permanently.

@@ -10,9 +10,9 @@ type Commerce struct {
 	// Orders counts the orders that this node has moved into a state: created, paid, canceled,
 	// expired or refunded.
 	Orders *prometheus.CounterVec
-	// PaymentRequests counts requests to payment providers, by operation (begin, look, end or refund) and
-	// outcome: ok, redirect (the customer pays at the provider), refused (for good) or failed (the
-	// outcome is unknown).
+	// PaymentRequests counts requests to payment providers, by operation (begin, look, end, refund, change or portal)
+	// and outcome: ok, redirect (the customer pays at the provider), refused (for good) or failed (the outcome is
+	// unknown).
 	PaymentRequests *prometheus.CounterVec
 	// PaymentDuration is the duration of a request to a payment provider, in seconds.
 	PaymentDuration *prometheus.HistogramVec
@@ -36,6 +36,8 @@ func newCommerce(factory promauto.Factory) Commerce {
 			[]string{"operation", "outcome"}, [][]string{
 				{"begin", "ok"}, {"begin", "redirect"}, {"begin", "refused"}, {"begin", "failed"},
 				{"look", "ok"}, {"look", "failed"}, {"end", "ok"}, {"end", "failed"},
+				{"change", "ok"}, {"change", "refused"}, {"change", "failed"},
+				{"portal", "ok"}, {"portal", "refused"}, {"portal", "failed"},
 				{"refund", "ok"}, {"refund", "refused"}, {"refund", "failed"},
 			}...),
 		PaymentDuration: factory.NewHistogramVec(histogram(

@@ -11,7 +11,8 @@ import (
 
 // Instrument returns providers that also count and time their requests, by operation and outcome.
 func Instrument(m *metrics.Metrics, providers Providers) Providers {
-	for _, operation := range []string{operationBegin, operationLook, operationEnd, operationRefund} {
+	for _, operation := range []string{operationBegin, operationLook, operationEnd, operationRefund, operationChange,
+		operationPortal} {
 		m.PaymentDuration.WithLabelValues(operation)
 	}
 	return func(owner licensing.Owner) Provider {
@@ -33,6 +34,8 @@ const (
 	operationBegin  = "begin"
 	operationLook   = "look"
 	operationEnd    = "end"
+	operationChange = "change"
+	operationPortal = "portal"
 	operationRefund = "refund"
 
 	outcomeOK       = "ok"
@@ -77,6 +80,35 @@ func (p *instrumented) End(ctx context.Context, order licensing.Order) (err erro
 		outcome = outcomeOK
 	}
 	return err
+}
+
+// Change implements Provider.
+func (p *instrumented) Change(ctx context.Context, order licensing.Order, change Change) (state State, err error) {
+	outcome := outcomeFailed
+	defer p.count(operationChange, time.Now(), &outcome)
+	state, err = p.Provider.Change(ctx, order, change)
+	outcome = outcomeOf(err)
+	return state, err
+}
+
+// Portal implements Provider.
+func (p *instrumented) Portal(ctx context.Context, order licensing.Order) (url string, err error) {
+	outcome := outcomeFailed
+	defer p.count(operationPortal, time.Now(), &outcome)
+	url, err = p.Provider.Portal(ctx, order)
+	outcome = outcomeOf(err)
+	return url, err
+}
+
+// outcomeOf returns the outcome of an operation that a provider may refuse.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return outcomeOK
+	case errors.Is(err, ErrRefused):
+		return outcomeRefused
+	}
+	return outcomeFailed
 }
 
 // Refund implements Provider. A refund that is not complete yet counts as ok.

@@ -77,7 +77,17 @@ func TestInstrument(t *testing.T) {
 	if err := p.End(t.Context(), licensing.Order{}); err != nil {
 		t.Errorf("end: %v", err)
 	}
+	for range 2 {
+		if _, err := p.Change(t.Context(), licensing.Order{}, payment.Change{}); !errors.Is(err, payment.ErrRefused) {
+			t.Errorf("change: %v", err)
+		}
+	}
+	if _, err := p.Portal(t.Context(), licensing.Order{}); !errors.Is(err, payment.ErrRefused) {
+		t.Errorf("portal: %v", err)
+	}
 	want := map[string]float64{
+		"change ok": 0, "change refused": 2, "change failed": 0,
+		"portal ok": 0, "portal refused": 1, "portal failed": 0,
 		"begin ok": 1, "begin redirect": 1, "begin refused": 1, "begin failed": 2,
 		"look ok": 2, "look failed": 0, "end ok": 1, "end failed": 0,
 		"refund ok": 2, "refund refused": 1, "refund failed": 1,
@@ -86,7 +96,7 @@ func TestInstrument(t *testing.T) {
 		t.Errorf("requests: %v, want %v", got, want)
 	}
 	if got, want := values(t, m.PaymentDuration), (map[string]float64{"begin": 5, "refund": 4, "look": 2,
-		"end": 1}); !maps.Equal(got, want) {
+		"end": 1, "change": 2, "portal": 1}); !maps.Equal(got, want) {
 		t.Errorf("durations: %v, want %v", got, want)
 	}
 }

@@ -86,3 +86,23 @@ func (p *sharing) Refund(ctx context.Context, order licensing.Order, refund lice
 	defer leave()
 	return p.Provider.Refund(ctx, order, refund)
 }
+
+// Change implements Provider.
+func (p *sharing) Change(ctx context.Context, order licensing.Order, change Change) (State, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	defer leave()
+	return p.Provider.Change(ctx, order, change)
+}
+
+// Portal implements Provider.
+func (p *sharing) Portal(ctx context.Context, order licensing.Order) (string, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return p.Provider.Portal(ctx, order)
+}

@@ -40,6 +40,14 @@ type Provider interface {
 	// other error the outcome is unknown.
 	Refund(ctx context.Context, order licensing.Order, refund licensing.Payment) (State, error)
 
+	// Change changes the subscription of an order. Repeated calls have the effect of one. It returns ErrRefused if the
+	// provider has no such subscription any more, or can't change it so.
+	Change(ctx context.Context, order licensing.Order, change Change) (State, error)
+
+	// Portal returns the URL of a page of the provider where the buyer changes the card of the order's subscription.
+	// The URL is for the buyer alone, and is valid for a short time. It returns ErrRefused if there is no such page.
+	Portal(ctx context.Context, order licensing.Order) (string, error)
+
 	// Signed reports whether the text of the signature header of a callback is in the form of this provider. Only then
 	// is the body worth reading. It is false for a provider that sends no callbacks.
 	Signed(signature string) bool
@@ -74,7 +82,7 @@ func ForMode(mode licensing.Mode, p Provider) Providers {
 
 // Errors of providers.
 var (
-	// ErrRefused means that the provider definitely does not make a refund.
+	// ErrRefused means that the provider definitely does not make a refund, or a change of a subscription.
 	ErrRefused = errors.New("the payment provider refuses")
 	// ErrAttemptSpent means that an attempt has made no checkout and never will.
 	ErrAttemptSpent = errors.New("this attempt to pay can't have a checkout at the payment provider any more")
@@ -132,9 +140,30 @@ type State struct {
 	EndsAt   time.Time // of a checkout
 
 	Subscription string    // the provider's id of the subscription of a checkout, invoice or subscription
+	Invoice      string    // the provider's id of the first invoice, of the checkout of a subscription
 	PeriodEnd    time.Time // the end of the period that an invoice pays for, or that a subscription is in
 	CancelAt     time.Time // when a subscription ends; zero: it renews
 }
+
+// Change is a change of a subscription. Exactly one field is set, except that Once may go with Amount.
+type Change struct {
+	End    End   // end the subscription
+	Resume bool  // let a subscription renew that would end with its period
+	Amount int64 // renew for another amount, in the minor unit of ISO 4217
+	// Prorate: the buyer pays the difference for the rest of the period at once, or gets a credit.
+	Prorate bool
+	// Once is our number of the change. A provider that prorates does so once for each number.
+	Once string
+}
+
+// End is when a subscription ends.
+type End string
+
+// The ends.
+const (
+	EndNow      End = "now"
+	EndOfPeriod End = "period"
+)
 
 // Outcome is what has become of an object. Done, failed and ended are final, with two exceptions: a refund that is done
 // may still fail, and an invoice or a subscription that has failed may still succeed.

@@ -38,6 +38,14 @@ func (Sandbox) Refund(_ context.Context, order licensing.Order, refund licensing
 	}, nil
 }
 
+// Change refuses every change: the sandbox has no subscriptions.
+func (Sandbox) Change(context.Context, licensing.Order, Change) (State, error) {
+	return State{}, ErrRefused
+}
+
+// Portal refuses: the sandbox has no subscriptions.
+func (Sandbox) Portal(context.Context, licensing.Order) (string, error) { return "", ErrRefused }
+
 // Signed is false: the sandbox sends no callbacks.
 func (Sandbox) Signed(string) bool { return false }
 

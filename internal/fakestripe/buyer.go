@@ -47,6 +47,14 @@ func (f *Fake) Pay(sessionID, with string) error {
 	if session == nil || session.text("status") != "open" {
 		return ErrNotOpen
 	}
+	if session.text("mode") == "subscription" {
+		if with == CardDeclined || with == CardNoFunds {
+			return ErrDeclined // Stripe makes the subscription once the buyer has paid
+		}
+		f.subscribe(session, with)
+		f.complete(session, true)
+		return nil
+	}
 	intent := f.intentOf(session)
 	switch with {
 	case CardDeclined:

@@ -24,8 +24,12 @@ func (f *Fake) createSession(a *account, in input) answer {
 	ends := time.Unix(in.number("expires_at"), 0)
 	amount, currency := in.number(item+"[unit_amount]"), in.text(item+"[currency]")
 	switch {
-	case in.text("mode") != "payment":
-		return badParameter("mode", "the fake knows payments only")
+	case in.text("mode") != "payment" && in.text("mode") != "subscription":
+		return badParameter("mode", "the fake knows payments and subscriptions only")
+	case (in.text("mode") == "subscription") != (in.text(item+"[recurring][interval]") != ""):
+		return badParameter(item, "You must provide at least one recurring price in `subscription` mode")
+	case in.text("mode") == "subscription" && len(in.texts("payment_intent_data[metadata]")) > 0:
+		return badParameter("payment_intent_data", "You can not pass `payment_intent_data` in `subscription` mode.")
 	case in.text("success_url") == "":
 		return badParameter("success_url", "Missing required param: success_url.")
 	case in.text(item+"[product_data][name]") == "":
@@ -53,7 +57,11 @@ func (f *Fake) createSession(a *account, in input) answer {
 		"expires_at": ends.Unix(), "client_reference_id": in.text("client_reference_id"),
 		"customer_email": orNil(in.text("customer_email")), "metadata": in.texts("metadata"),
 		"success_url": in.text("success_url"), "cancel_url": in.text("cancel_url"), "payment_intent": nil,
-		"_payment_metadata": in.texts("payment_intent_data[metadata]"),
+		"_payment_metadata": in.texts("payment_intent_data[metadata]"), "subscription": nil, "invoice": nil,
+		"_subscription_metadata": in.texts("subscription_data[metadata]"),
+		"_product":               in.text(item + "[product_data][name]"),
+		"_interval":              in.text(item + "[recurring][interval]"),
+		"_interval_count":        max(in.number(item+"[recurring][interval_count]"), 1),
 	})
 	session["url"] = f.URL + payPath + session.text("id")
 	return ok(f.render(session, in))

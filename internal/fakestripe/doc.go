@@ -16,6 +16,7 @@
 //   - checkout.go: Checkout Sessions
 //   - buyer.go: what buyers and their banks do
 //   - refunds.go: refunds and disputes
+//   - subscriptions.go: subscriptions, their invoices and renewals
 //   - callbacks.go: events, and their delivery
 //   - ledger.go: the ledger
 package fakestripe

@@ -219,6 +219,12 @@ func (f *Fake) execute(a *account, method, path string, in input) answer {
 			return missing(kind, parts[1])
 		}
 		return ok(f.render(o, in))
+	case len(parts) == 2 && parts[0] == "subscriptions" && method == http.MethodDelete:
+		return f.cancelSubscription(a, parts[1], in)
+	case len(parts) == 2 && parts[0] == "subscriptions":
+		return f.updateSubscription(a, parts[1], in)
+	case len(parts) == 2 && parts[0] == "billing_portal":
+		return f.createPortal(a, in)
 	case len(parts) == 3 && parts[0] == "checkout/sessions" && parts[2] == "expire":
 		return f.expireSession(a, parts[1], in)
 	}
@@ -229,7 +235,8 @@ func (f *Fake) execute(a *account, method, path string, in input) answer {
 var kinds = map[string]string{
 	"checkout/sessions": "checkout.session", "payment_intents": "payment_intent", "charges": "charge",
 	"refunds": "refund", "disputes": "dispute", "balance_transactions": "balance_transaction",
-	"webhook_endpoints": "webhook_endpoint",
+	"webhook_endpoints": "webhook_endpoint", "subscriptions": "subscription", "invoices": "invoice",
+	"products": "product", "prices": "price", "customers": "customer",
 }
 
 func (f *Fake) listRoute(a *account, route, path string, in input) answer {

@@ -36,6 +36,9 @@ func (f *Fake) Kept(orderNo string) (amount int64) {
 // enter adds a movement for a payment intent.
 func (f *Fake) enter(kind string, intent, o object, amount, fee int64) {
 	metadata, _ := intent["metadata"].(map[string]string)
+	if of, is := intent["_order"].(map[string]string); is {
+		metadata = of
+	}
 	refund, _ := o["metadata"].(map[string]string)
 	f.ledger = append(f.ledger, Entry{
 		Kind: kind, Key: intent.text("_account"), OrderNo: metadata["order_no"], Payment: intent.text("id"),

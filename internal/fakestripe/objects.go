@@ -47,7 +47,8 @@ func (o object) clone() object {
 // prefixes of ids, by the type of the object.
 var prefixes = map[string]string{
 	"checkout.session": "cs", "payment_intent": "pi", "charge": "ch", "balance_transaction": "txn", "refund": "re",
-	"dispute": "du", "webhook_endpoint": "we", "event": "evt",
+	"dispute": "du", "webhook_endpoint": "we", "event": "evt", "subscription": "sub", "invoice": "in",
+	"customer": "cus", "product": "prod", "price": "price", "billing_portal.session": "bps",
 }
 
 // store stores a new object of an account, and gives it an id, its type, mode and time.
@@ -81,6 +82,10 @@ func (f *Fake) of(a *account, kind, id string) object {
 func (f *Fake) render(o object, in input) object {
 	answer := o.clone()
 	for _, path := range in.list("expand") {
+		if payments, is := o["_payments"].([]object); is && path == "payments" { // left out unless it is asked for
+			answer["payments"] = object{"object": "list", "has_more": false, "data": payments}
+			continue
+		}
 		f.expand(answer, strings.Split(path, "."))
 	}
 	return answer

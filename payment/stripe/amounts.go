@@ -111,6 +111,12 @@ func (p *Provider) Accepts(order licensing.Order) error {
 	if err != nil {
 		return licensing.InvalidField("currency", order.Currency+" "+err.Error())
 	}
+	if !order.Interval.IsZero() {
+		if _, _, err := recurring(order.Interval); err != nil {
+			return licensing.InvalidField("product_id", "must be a product that is billed each number of days, months "+
+				"or years, up to 3 years: Stripe can't bill each "+order.Interval.String())
+		}
+	}
 	ours := func(amount int64) int64 { return amount * by / times }
 	amount, err := toStripe(order.Amount, order.Currency)
 	smallest := step(order.Currency)

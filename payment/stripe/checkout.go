@@ -86,7 +86,7 @@ func (p *Provider) newSession(
 			Name: sdk.String(page.Product), Description: given(order.Description),
 		},
 	}
-	return &sdk.CheckoutSessionCreateParams{
+	params := &sdk.CheckoutSessionCreateParams{
 		Mode:              sdk.String(sdk.CheckoutSessionModePayment),
 		ClientReferenceID: sdk.String(order.OrderNo),
 		CustomerEmail:     given(order.BuyerEmail),
@@ -101,7 +101,11 @@ func (p *Provider) newSession(
 		AllowPromotionCodes: sdk.Bool(false),
 		AdaptivePricing:     &sdk.CheckoutSessionCreateAdaptivePricingParams{Enabled: sdk.Bool(false)},
 		AutomaticTax:        &sdk.CheckoutSessionCreateAutomaticTaxParams{Enabled: sdk.Bool(p.cfg.AutomaticTax)},
-	}, nil
+	}
+	if !order.Interval.IsZero() {
+		err = subscribe(params, order.Interval)
+	}
+	return params, err
 }
 
 // given returns nil for an empty text: Stripe takes an empty parameter for a request to remove the value.

@@ -2,7 +2,6 @@ package stripe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -38,7 +37,8 @@ func (p *Provider) Connect(ctx context.Context, url string) (Endpoint, error) {
 		Description: sdk.String("Licet"),
 	}, made)
 	if err == nil && made.Secret == "" {
-		err = errors.New("the answer has no signing secret")
+		return Endpoint{}, fmt.Errorf("the webhook endpoint %s is made without a signing secret: copy the secret from "+
+			"Stripe's dashboard", made.ID)
 	}
 	return Endpoint{ID: made.ID, Secret: made.Secret}, failed("make a webhook endpoint", err)
 }

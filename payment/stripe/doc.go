@@ -14,6 +14,8 @@
 //   - checkout.go: makes and ends Checkout Sessions
 //   - look.go: reads the state of objects
 //   - refund.go: refunds
+//   - subscription.go: makes, changes and ends subscriptions, and reads them
+//   - invoice.go: reads invoices of subscriptions
 //   - callback.go: verifies callbacks, and returns the object that a callback names
 //   - connect.go: makes the webhook endpoint at Stripe
 //   - amounts.go: Stripe's minor units, and which amounts Stripe charges

@@ -27,6 +27,10 @@ func (p *Provider) Look(ctx context.Context, object payment.Object) (payment.Sta
 		state, err = p.lookAtRefund(ctx, object.ID)
 	case payment.ObjectDispute:
 		state, err = p.lookAtDispute(ctx, object.ID)
+	case payment.ObjectInvoice:
+		state, err = p.lookAtInvoice(ctx, object.ID)
+	case payment.ObjectSubscription:
+		state, err = p.lookAtSubscription(ctx, object.ID)
 	default:
 		return payment.State{}, payment.ErrUnknownObject
 	}
@@ -41,7 +45,13 @@ func (p *Provider) lookAtCheckout(ctx context.Context, id string) (payment.State
 	if err != nil {
 		return payment.State{}, err
 	}
-	return checkoutState(session)
+	state, err := checkoutState(session)
+	if err != nil || state.Invoice == "" {
+		return state, err
+	}
+	invoice, err := p.lookAtInvoice(ctx, state.Invoice)
+	state.Payment, state.Fee, state.PeriodEnd = invoice.Payment, invoice.Fee, invoice.PeriodEnd
+	return state, err
 }
 
 func checkoutState(session *sdk.CheckoutSession) (payment.State, error) {
@@ -59,6 +69,12 @@ func checkoutState(session *sdk.CheckoutSession) (payment.State, error) {
 	if intent := session.PaymentIntent; intent != nil {
 		state.Payment = intent.ID
 		addCharge(&state, intent)
+	}
+	if session.Subscription != nil {
+		state.Subscription = session.Subscription.ID
+	}
+	if session.Invoice != nil {
+		state.Invoice = session.Invoice.ID
 	}
 	amount := session.AmountTotal
 	if session.AutomaticTax != nil && session.AutomaticTax.Enabled {

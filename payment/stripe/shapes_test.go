@@ -49,6 +49,7 @@ func TestShapes(t *testing.T) {
 		}
 		for _, kind := range []payment.ObjectKind{
 			payment.ObjectCheckout, payment.ObjectPayment, payment.ObjectRefund, payment.ObjectDispute,
+			payment.ObjectInvoice, payment.ObjectSubscription,
 		} {
 			if state, err := p.Look(t.Context(), payment.Object{Kind: kind, ID: "x_1"}); err != nil || state.ID == "" {
 				t.Errorf("look at a %s: %+v, %v", kind, state, err)
@@ -60,6 +61,26 @@ func TestShapes(t *testing.T) {
 		}
 		if _, err := p.Verify(t.Context()); err != nil {
 			t.Errorf("verify: %v", err)
+		}
+		// The mock's example of an endpoint has no secret.
+		if _, err := p.Connect(t.Context(), "https://licenses.example.com/callbacks"); err == nil ||
+			!strings.Contains(err.Error(), "without a signing secret") {
+			t.Errorf("connect: %v", err)
+		}
+		order.Interval, order.Subscription, order.Attempt = licensing.Period{Months: 1}, "sub_1", 2
+		if _, err := p.Begin(t.Context(), order); err != nil {
+			t.Errorf("begin a subscription: %v", err)
+		}
+		for _, change := range []payment.Change{
+			{End: payment.EndOfPeriod}, {End: payment.EndNow}, {Resume: true}, {Amount: 2000},
+			{Amount: 3000, Prorate: true, Once: "chg_1"},
+		} {
+			if _, err := p.Change(t.Context(), order, change); err != nil {
+				t.Errorf("%+v: %v", change, err)
+			}
+		}
+		if _, err := p.Portal(t.Context(), order); err != nil {
+			t.Errorf("portal: %v", err)
 		}
 	}
 }

@@ -56,6 +56,8 @@ func (s *Order) table() fieldTable {
 		numberField(31, &o.Attempt),
 		textField(32, &o.Checkout),
 		timeField(33, &o.CheckoutEnds),
+		textField(40, &o.Subscription),
+		{44, periodVar{&o.Interval}},
 		timeField(45, &o.AskAt),
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),

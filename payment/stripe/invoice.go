@@ -1,0 +1,127 @@
+package stripe
+
+import (
+	"context"
+	"time"
+
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"licet/payment"
+)
+
+// lookAtInvoice reads an invoice of a subscription, its payment and the fee. Other invoices have no order.
+func (p *Provider) lookAtInvoice(ctx context.Context, id string) (payment.State, error) {
+	invoice := &sdk.Invoice{}
+	path := sdk.FormatURLPath("/v1/invoices/%s", id)
+	if err := p.get(ctx, path, &sdk.InvoiceRetrieveParams{}, invoice, "payments"); err != nil {
+		return payment.State{}, err
+	}
+	state := payment.State{
+		Object:  payment.Object{Kind: payment.ObjectInvoice, ID: invoice.ID},
+		Outcome: invoiceOutcome(invoice),
+		Live:    invoice.Livemode,
+		At:      moment(invoice.Created),
+	}
+	if parent := invoice.Parent; parent != nil && parent.SubscriptionDetails != nil {
+		state.OrderNo = parent.SubscriptionDetails.Metadata[metaOrder]
+		if parent.SubscriptionDetails.Subscription != nil {
+			state.Subscription = parent.SubscriptionDetails.Subscription.ID
+		}
+	}
+	end, err := p.paidUntil(ctx, invoice)
+	if err != nil {
+		return payment.State{}, err
+	}
+	state.PeriodEnd = end
+	if intent := paidBy(invoice); intent != "" {
+		if err := p.addPayment(ctx, &state, intent); err != nil {
+			return payment.State{}, err
+		}
+	}
+	if paid := invoice.StatusTransitions; paid != nil && paid.PaidAt != 0 {
+		state.At = moment(paid.PaidAt)
+	}
+	amount := invoice.Total
+	if invoice.AutomaticTax != nil && invoice.AutomaticTax.Enabled {
+		amount = invoice.Subtotal
+	}
+	return withAmount(state, amount, invoice.Currency)
+}
+
+func invoiceOutcome(invoice *sdk.Invoice) payment.Outcome {
+	switch invoice.Status {
+	case sdk.InvoiceStatusPaid:
+		return payment.OutcomeDone
+	case sdk.InvoiceStatusVoid:
+		return payment.OutcomeEnded
+	case sdk.InvoiceStatusUncollectible:
+		return payment.OutcomeFailed
+	}
+	if invoice.AttemptCount > 0 {
+		return payment.OutcomeFailed
+	}
+	return payment.OutcomeOpen
+}
+
+// paidBy returns the payment intent of an invoice: the one that paid it, or else the latest.
+func paidBy(invoice *sdk.Invoice) (intent string) {
+	if invoice.Payments == nil {
+		return ""
+	}
+	for _, paid := range invoice.Payments.Data {
+		if paid.Payment == nil || paid.Payment.PaymentIntent == nil {
+			continue
+		}
+		intent = paid.Payment.PaymentIntent.ID
+		if paid.Status == "paid" {
+			return intent
+		}
+	}
+	return intent
+}
+
+// addPayment adds the payment of an invoice and its fee.
+func (p *Provider) addPayment(ctx context.Context, state *payment.State, id string) error {
+	intent := &sdk.PaymentIntent{}
+	err := p.get(ctx, sdk.FormatURLPath("/v1/payment_intents/%s", id), &sdk.PaymentIntentRetrieveParams{}, intent,
+		expandFee)
+	if err == nil {
+		state.Payment = intent.ID
+		addCharge(state, intent)
+	}
+	return err
+}
+
+// paidUntil returns the end of the period that an invoice pays for: that of the subscription's line. Prorations pay for
+// a part of a period that another invoice has paid for, so they don't count. The zero time: the invoice has no such
+// line.
+func (p *Provider) paidUntil(ctx context.Context, invoice *sdk.Invoice) (end time.Time, err error) {
+	lines := invoice.Lines
+	for range findPages {
+		if lines == nil {
+			break
+		}
+		for _, line := range lines.Data {
+			of := line.Parent
+			if of == nil || of.SubscriptionItemDetails == nil || of.SubscriptionItemDetails.Proration ||
+				line.Period == nil {
+				continue
+			}
+			if until := moment(line.Period.End); until.After(end) {
+				end = until
+			}
+		}
+		if !lines.HasMore || len(lines.Data) == 0 {
+			break
+		}
+		params := &sdk.InvoiceListLinesParams{}
+		params.Limit = sdk.Int64(findLimit)
+		params.StartingAfter = sdk.String(lines.Data[len(lines.Data)-1].ID)
+		next := &sdk.InvoiceLineItemList{}
+		if err := p.list(ctx, sdk.FormatURLPath("/v1/invoices/%s/lines", invoice.ID), params, next); err != nil {
+			return time.Time{}, err
+		}
+		lines = next
+	}
+	return end, nil
+}

@@ -1,0 +1,222 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	sdk "github.com/stripe/stripe-go/v86"
+
+	"licet/licensing"
+	"licet/payment"
+)
+
+const subscriptions = "/v1/subscriptions"
+
+// The longest intervals of Stripe: three years.
+const (
+	maxYears  = 3
+	maxMonths = 12 * maxYears
+	maxDays   = 365 * maxYears
+)
+
+var errInterval = errors.New("the interval is not a number of days, months or years, up to 3 years")
+
+// recurring returns an interval as Stripe counts it.
+func recurring(p licensing.Period) (interval sdk.PriceRecurringInterval, count int64, err error) {
+	if p.Years != 0 {
+		p.Months, p.Years = p.Months+12*p.Years, 0
+	}
+	switch {
+	case p.Clock != 0 || (p.Months == 0) == (p.Days == 0) || p.Months > maxMonths || p.Days > maxDays:
+		return "", 0, errInterval
+	case p.Days != 0:
+		return sdk.PriceRecurringIntervalDay, int64(p.Days), nil
+	case p.Months%12 == 0:
+		return sdk.PriceRecurringIntervalYear, int64(p.Months / 12), nil
+	}
+	return sdk.PriceRecurringIntervalMonth, int64(p.Months), nil
+}
+
+// subscribe makes the session of a subscription from the session of a payment.
+func subscribe(session *sdk.CheckoutSessionCreateParams, interval licensing.Period) error {
+	unit, count, err := recurring(interval)
+	if err != nil {
+		return err
+	}
+	session.Mode = sdk.String(sdk.CheckoutSessionModeSubscription)
+	session.LineItems[0].PriceData.Recurring = &sdk.CheckoutSessionCreateLineItemPriceDataRecurringParams{
+		Interval: sdk.String(unit), IntervalCount: sdk.Int64(count),
+	}
+	session.SubscriptionData = &sdk.CheckoutSessionCreateSubscriptionDataParams{Metadata: session.Metadata}
+	session.PaymentIntentData = nil // Stripe makes the payment intent of each invoice
+	return nil
+}
+
+// Change implements [payment.Provider].
+func (p *Provider) Change(
+	ctx context.Context, order licensing.Order, change payment.Change,
+) (payment.State, error) {
+	path := sdk.FormatURLPath(subscriptions+"/%s", order.Subscription)
+	params := &sdk.SubscriptionUpdateParams{}
+	key := ""
+	switch {
+	case change.End == payment.EndNow:
+		return p.endSubscription(ctx, path, order.Subscription)
+	case change.End == payment.EndOfPeriod:
+		params.CancelAtPeriodEnd = sdk.Bool(true)
+	case change.Resume:
+		params.CancelAtPeriodEnd = sdk.Bool(false)
+	default:
+		if err := p.changePrice(ctx, path, order, change, params); err != nil {
+			return payment.State{}, refusedChange(err)
+		}
+		if change.Once != "" {
+			key = "change/" + change.Once
+		}
+	}
+	changed := &sdk.Subscription{}
+	if err := p.post(ctx, path, key, params, changed); err != nil {
+		return payment.State{}, refusedChange(err)
+	}
+	return subscriptionState(changed)
+}
+
+// endSubscription cancels a subscription at once. To cancel a canceled subscription is a no-op.
+func (p *Provider) endSubscription(ctx context.Context, path, id string) (payment.State, error) {
+	params, canceled := &sdk.SubscriptionCancelParams{}, &sdk.Subscription{}
+	params.Context = ctx
+	err := p.cfg.Client.backend.Call(http.MethodDelete, path, p.cfg.Secrets().Key, params, canceled)
+	if cause := causeOf(err); cause == causeMissing || cause == causeRefused {
+		state, looked := p.Look(ctx, payment.Object{Kind: payment.ObjectSubscription, ID: id})
+		if looked == nil && state.Outcome == payment.OutcomeEnded {
+			return state, nil
+		}
+	}
+	if err != nil {
+		return payment.State{}, refusedChange(err)
+	}
+	return subscriptionState(canceled)
+}
+
+// changePrice sets the parameters for another amount. The product at Stripe stays, and so does the interval.
+func (p *Provider) changePrice(
+	ctx context.Context, path string, order licensing.Order, change payment.Change,
+	params *sdk.SubscriptionUpdateParams,
+) error {
+	amount, err := toStripe(change.Amount, order.Currency)
+	if err != nil {
+		return err
+	}
+	now := &sdk.Subscription{}
+	if err := p.get(ctx, path, &sdk.SubscriptionRetrieveParams{}, now); err != nil {
+		return err
+	}
+	if now.Items == nil || len(now.Items.Data) != 1 || now.Items.Data[0].Price == nil ||
+		now.Items.Data[0].Price.Recurring == nil || now.Items.Data[0].Price.Product == nil {
+		return errors.New("the subscription has not exactly one item with a price")
+	}
+	price := now.Items.Data[0].Price
+	params.Items = []*sdk.SubscriptionUpdateItemParams{{
+		ID: sdk.String(now.Items.Data[0].ID),
+		PriceData: &sdk.SubscriptionUpdateItemPriceDataParams{
+			Currency: sdk.String(strings.ToLower(order.Currency)), Product: sdk.String(price.Product.ID),
+			UnitAmount: sdk.Int64(amount),
+			Recurring: &sdk.SubscriptionUpdateItemPriceDataRecurringParams{
+				Interval: sdk.String(price.Recurring.Interval), IntervalCount: sdk.Int64(price.Recurring.IntervalCount),
+			},
+		},
+	}}
+	params.ProrationBehavior = sdk.String("none")
+	if change.Prorate {
+		params.ProrationBehavior = sdk.String("always_invoice")
+		params.PaymentBehavior = sdk.String("error_if_incomplete") // a declined card changes nothing
+	}
+	return nil
+}
+
+// refusedChange returns the error of a change, which is ErrRefused if Stripe refuses the change for good.
+func refusedChange(err error) error {
+	switch causeOf(err) {
+	case causeMissing, causeRefused:
+		return fmt.Errorf("%w: %w", payment.ErrRefused, failed("change a subscription", err))
+	}
+	return failed("change a subscription", err)
+}
+
+// Portal implements [payment.Provider]. The page is Stripe's customer portal, which the shop must have activated in
+// Stripe's dashboard.
+func (p *Provider) Portal(ctx context.Context, order licensing.Order) (string, error) {
+	now := &sdk.Subscription{}
+	path := sdk.FormatURLPath(subscriptions+"/%s", order.Subscription)
+	if err := p.get(ctx, path, &sdk.SubscriptionRetrieveParams{}, now); err != nil {
+		return "", refusedChange(err)
+	}
+	if now.Customer == nil {
+		return "", payment.ErrRefused
+	}
+	page := &sdk.BillingPortalSession{}
+	err := p.post(ctx, "/v1/billing_portal/sessions", "", &sdk.BillingPortalSessionCreateParams{
+		Customer: sdk.String(now.Customer.ID), ReturnURL: given(order.SuccessURL),
+	}, page)
+	if err != nil {
+		return "", refusedChange(err)
+	}
+	return page.URL, nil
+}
+
+func (p *Provider) lookAtSubscription(ctx context.Context, id string) (payment.State, error) {
+	now := &sdk.Subscription{}
+	path := sdk.FormatURLPath(subscriptions+"/%s", id)
+	if err := p.get(ctx, path, &sdk.SubscriptionRetrieveParams{}, now); err != nil {
+		return payment.State{}, err
+	}
+	return subscriptionState(now)
+}
+
+func subscriptionState(s *sdk.Subscription) (payment.State, error) {
+	state := payment.State{
+		Object:       payment.Object{Kind: payment.ObjectSubscription, ID: s.ID},
+		OrderNo:      s.Metadata[metaOrder],
+		Subscription: s.ID,
+		Live:         s.Livemode,
+		At:           moment(s.Created),
+		Outcome:      subscriptionOutcome(s.Status),
+	}
+	var amount int64
+	if s.Items != nil {
+		for _, item := range s.Items.Data {
+			if item.Price != nil {
+				amount += item.Price.UnitAmount * item.Quantity
+			}
+			if end := moment(item.CurrentPeriodEnd); item.CurrentPeriodEnd != 0 && end.After(state.PeriodEnd) {
+				state.PeriodEnd = end
+			}
+		}
+	}
+	switch {
+	case s.EndedAt != 0:
+		state.CancelAt = moment(s.EndedAt)
+	case s.CancelAt != 0:
+		state.CancelAt = moment(s.CancelAt)
+	case s.CancelAtPeriodEnd:
+		state.CancelAt = state.PeriodEnd
+	}
+	return withAmount(state, amount, s.Currency)
+}
+
+func subscriptionOutcome(status sdk.SubscriptionStatus) payment.Outcome {
+	switch status {
+	case sdk.SubscriptionStatusActive, sdk.SubscriptionStatusTrialing:
+		return payment.OutcomeDone
+	case sdk.SubscriptionStatusPastDue, sdk.SubscriptionStatusUnpaid:
+		return payment.OutcomeFailed
+	case sdk.SubscriptionStatusCanceled, sdk.SubscriptionStatusIncompleteExpired:
+		return payment.OutcomeEnded
+	case sdk.SubscriptionStatusPaused:
+		return payment.OutcomePending
+	}
+	return payment.OutcomeOpen
+}
