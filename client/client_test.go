@@ -273,6 +273,11 @@ func walkOutside(t *testing.T, shop *client.Client) {
 			t.Errorf("the order is %+v", o)
 		}
 	}
+	paid := must[*client.List[client.Payment]](t)(shop.ListOrderPayments(ctx, outside.OrderNo, client.Page{})).Items
+	if len(paid) != 1 || paid[0].Reference != "INV-1" || paid[0].Amount != 100 || !paid[0].PaidAt.Equal(received) ||
+		paid[0].Status != "succeeded" || paid[0].Fee != nil {
+		t.Errorf("the payments are %+v", paid)
+	}
 	must[*client.Order](t)(shop.RefundOrder(ctx, outside.OrderNo, ""))
 }
 

@@ -134,6 +134,35 @@ func (c *Client) RecordPayment(
 	return c.order(ctx, "POST /v1/orders/{order_no}/payments", []string{orderNo}, payment, options)
 }
 
+// Payment is a record of an order's payments.
+type Payment struct {
+	Type            string    `json:"type"`      // payment
+	Reference       string    `json:"reference"` // the provider's, or the shop's own
+	PaymentProvider string    `json:"payment_provider"`
+	Status          string    `json:"status"` // succeeded
+	Amount          int64     `json:"amount"` // in the currency's minor unit
+	Currency        string    `json:"currency"`
+	Fee             *int64    `json:"fee"` // what the provider keeps; nil: not known
+	PaidAt          time.Time `json:"paid_at"`
+	RecordedAt      time.Time `json:"recorded_at"`
+	RecordedBy      string    `json:"recorded_by"`
+}
+
+// ListOrderPayments reads a page of the records of an order's payments, the newest first.
+func (c *Client) ListOrderPayments(
+	ctx context.Context, orderNo string, page Page, options ...CallOption,
+) (*List[Payment], error) {
+	var listed struct {
+		Payments []Payment `json:"payments"`
+		Next     string    `json:"next_cursor"`
+	}
+	route, values := "GET /v1/orders/{order_no}/payments", []string{orderNo}
+	if err := c.do(ctx, route, values, page.query(), nil, &listed, options); err != nil {
+		return nil, err
+	}
+	return &List[Payment]{listed.Payments, listed.Next}, nil
+}
+
 // RefundOrder refunds a paid order, and revokes its license. The reason may be empty. The API key needs the scope
 // orders:refunds.
 func (c *Client) RefundOrder(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {

@@ -635,6 +635,12 @@ var goldenCases = []struct {
 		s.payOutside(s.order("4900"), "INV-1").must(s.t, 0)
 		return s.paymentOf(s.order("4900"), "INV-1")
 	}},
+	{"payments_page", nil, func(s *fixture) wire {
+		made := s.order("4900")
+		s.clock.advance(time.Minute)
+		s.payOutside(made, "INV-2031-0042").must(s.t, 0)
+		return wire{method: "GET", path: "/v1/orders/" + made.text("order_no") + "/payments", key: keyReadOnly}
+	}},
 	{"order_refund_due", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.withProvider(&counter{says: errors.New("no answer")})

@@ -112,6 +112,19 @@ func (s *memStore) ReadSales(
 // salesComplete is the time from which on a memStore has all payments in reports.
 var salesComplete = time.Date(2029, 12, 31, 0, 0, 0, 0, time.UTC)
 
+func (s *memStore) ListPayments(
+	_ context.Context, owner licensing.Owner, orderNo string, p store.Page,
+) (store.List[licensing.Payment], error) {
+	defer s.read()()
+	var all []placed[licensing.Payment]
+	for ref, stored := range s.records {
+		if payment := stored.record.Payment; ref.Owner == owner && payment != nil && payment.OrderNo == orderNo {
+			all = append(all, placed[licensing.Payment]{timed(payment.RecordedAt, ref.ID), *payment})
+		}
+	}
+	return page(all, p, nil), s.fail
+}
+
 func (s *memStore) ListProducts(
 	_ context.Context, owner licensing.Owner, p store.Page,
 ) (store.List[licensing.Product], error) {

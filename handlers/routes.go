@@ -205,6 +205,7 @@ func apiRoutes() []route {
 		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
 		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder, idempotent).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonAccountBudgetReached),
+		keyed[paymentQuery]("GET", "/v1/orders/{order_no}/payments", "orders:read", orderRoutes.listPayments),
 		keyed[outsidePayment]("POST", "/v1/orders/{order_no}/payments", "orders:payments", orderRoutes.recordPayment,
 			idempotent).
 			refuses(licensing.ReasonInvalidOrderState),

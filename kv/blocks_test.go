@@ -221,7 +221,7 @@ func TestOrderInABlock(t *testing.T) {
 	done := make(chan error, n)
 	for _, order := range orders {
 		go func() {
-			_, err := l.node.PayOrder(l.ctx(), order, sandboxPayment("sandbox_1"))
+			_, err := l.node.PayOrder(l.ctx(), order, sandboxPayment(order.OrderNo))
 			done <- err
 		}()
 	}

@@ -118,6 +118,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"n/":            one(l.labAlias()),
 		"q/":            one(layout.ProductKey(labOwner, "pro")),
 		"pa/":           one(labPaymentKey()),
+		"pi/":           first(layout.OfOwner(labOwner, layout.PaymentListings)),
 		"pt/":           first(layout.OfOwner(labOwner, layout.SalesFamily)),
 		"cell/books": func() []string {
 			if err := l.store.NoteBooks(l.ctx(), kvtest.Time); err != nil {
@@ -188,7 +189,7 @@ func undecoded() []string {
 		"epoch", "api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "license_notice", "order_end",
 		"refund", "deleted_webhook", "claim_age", "check_key", "master_key", "retired_master_key", "backup",
 		"metadata", "device", "order_owner", "settings", "receipts_mark", "alias", "terms", "trial", "trial_end",
-		"payment", "sale", "books"}
+		"payment", "payment_listing", "sale", "books"}
 }
 
 // asWorker runs do as the worker that a store is.

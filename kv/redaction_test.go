@@ -243,7 +243,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 			a.canceled = err == nil
 		}
 		err := until(func() error {
-			result, err := any().PayOrder(ctx, order, sandboxPayment("late"))
+			result, err := any().PayOrder(ctx, order, sandboxPayment(order.OrderNo))
 			a.license = result.Order.LicenseKey
 			return err
 		})

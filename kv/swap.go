@@ -122,6 +122,9 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		payment := layout.Payment{Payment: *record.Payment, Writers: writers, Unknown: token.unknown}
 		sw.putRecord(key, payment.Encode(), token)
 		sw.moveSale(token.sale, layout.SaleEntry(write.Ref, record.Payment))
+		if token.revision == 0 {
+			sw.list(layout.PaymentListingKey(write.Ref, record.Payment))
+		}
 	case licensing.KindLicense:
 		if record.Removed {
 			sw.removeLicense(key, record, token)

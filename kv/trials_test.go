@@ -88,7 +88,7 @@ func TestTrial(t *testing.T) {
 	first, second := kvtest.Must(order("pro", paid.License.Key))(t), kvtest.Must(order("pro", paid.License.Key))(t)
 	for _, o := range []*licensing.Order{&first, &second} {
 		for range 2 { // a provider may confirm a payment again
-			*o = kvtest.Must(l.node.PayOrder(l.ctx(), *o, sandboxPayment("sandbox_1")))(t).Order
+			*o = kvtest.Must(l.node.PayOrder(l.ctx(), *o, sandboxPayment(o.OrderNo)))(t).Order
 		}
 	}
 	if first.LicenseKey != paid.License.Key || second.LicenseKey == paid.License.Key || second.LicenseKey.IsZero() {

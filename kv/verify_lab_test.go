@@ -116,7 +116,8 @@ func (l *lab) order(amount int64) licensing.Order {
 
 func (l *lab) pay(order licensing.Order) licensing.Order {
 	l.t.Helper()
-	return kvtest.Must(l.node.PayOrder(l.ctx(), order, sandboxPayment("sandbox_1")))(l.t).Order
+	reference := order.OrderNo[len(order.OrderNo)-16:] // the random part: it decides about levels of listings
+	return kvtest.Must(l.node.PayOrder(l.ctx(), order, sandboxPayment(reference)))(l.t).Order
 }
 
 func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
@@ -444,7 +445,7 @@ func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.node.PayOrder(l.ctx(), order, sandboxPayment("sandbox_1")); err != nil {
+	if _, err := l.node.PayOrder(l.ctx(), order, sandboxPayment(order.OrderNo[len(order.OrderNo)-16:])); err != nil {
 		return err
 	}
 	limit := 2

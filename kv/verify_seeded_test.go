@@ -271,6 +271,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	}
 	laterSale := saleOf(payment, func(p *licensing.Payment) { p.PaidAt = later })
 	noPayment := licensing.PaymentRef(labOwner, licensing.ProviderOutside, "INV-9")
+	outsidePayment := kvtest.Must(layout.DecodePayment(l.value(labPaymentKey())))(t).Payment
+	paymentPlace := layout.PaymentListingKey(payment, &outsidePayment)
+	listed := outsidePayment
+	listed.RecordedAt = listed.RecordedAt.Add(time.Millisecond)
+	listedLater := layout.PaymentListingKey(payment, &listed)
+	paymentPlaceName := layout.PaymentsOf(labOwner, s.outside.OrderNo) + "/" + verify.Opaque(payment.ID)
+	sandboxName := func(o licensing.Order) string {
+		ref := licensing.PaymentRef(labOwner, licensing.ProviderSandbox, o.Payment)
+		return layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(ref.ID)
+	}
 	trialOf := func(key licensing.LicenseKey) []byte {
 		return (&layout.Trial{Trial: licensing.Trial{License: key}}).Encode()
 	}
@@ -609,7 +619,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order that forgot its license and that it was paid",
 			l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey, o.PaidAt = none, time.Time{} }),
 			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense),
-				"order due_missing " + ord(s.paid)}},
+				"order due_missing " + ord(s.paid), "payment order_differs " + sandboxName(s.paid)}},
 		{"an order that forgot its license", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = none }),
 			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense),
 				"order paid_license " + ord(s.paid)}},
@@ -675,6 +685,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			l.license(s.trial.Key, func(r *layout.License) { r.License.UpgradedAt = s.trial.CreatedAt }),
 			[]string{"license trial_order " + lic(s.trial.Key)}},
 		{"a payment that is gone", seed{labPaymentKey(): nil}, []string{"order payment_missing " + ord(s.outside),
+			"order paid_sum " + ord(s.outside), "payment_listing payment_missing " + paymentPlaceName,
 			"sale payment_missing " + saleName(s.outside.PaidAt, payment)}},
 		{"a sale that is gone", seed{sale.Key: nil}, []string{"payment sale_missing " + paymentName}},
 		{"a sale of another amount",
@@ -696,13 +707,30 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"since when the books are complete", seed{layout.BooksKey: bytesOf(layout.TimeInKey(kvtest.Time))}, nil},
 		{"books since no time", seed{layout.BooksKey: bytesOf("x")}, []string{"books value cell/books"}},
 		{"a payment of another order", paymentSeed(func(p *licensing.Payment) { p.OrderNo = s.unpaid.OrderNo }),
-			[]string{"order payment_other " + ord(s.outside), "payment order_other " + paymentName}},
+			[]string{"order payment_other " + ord(s.outside), "payment order_other " + paymentName,
+				"order paid_sum " + ord(s.outside), "payment_listing misplaced " + paymentPlaceName}},
 		{"a payment of no order", paymentSeed(func(p *licensing.Payment) {
 			p.OrderNo = licensing.NewOrderNo(labOwner, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 		}),
-			[]string{"order payment_other " + ord(s.outside), "payment order_missing " + paymentName}},
+			[]string{"order payment_other " + ord(s.outside), "payment order_missing " + paymentName,
+				"order paid_sum " + ord(s.outside), "payment_listing misplaced " + paymentPlaceName}},
 		{"a payment of another amount", paymentSeed(func(p *licensing.Payment) { p.Amount++ }),
-			[]string{"payment order_differs " + paymentName, "payment sale_differs " + paymentName}},
+			[]string{"payment order_differs " + paymentName, "payment sale_differs " + paymentName,
+				"order paid_sum " + ord(s.outside)}},
+		{"an order that was paid less", l.orderSeed(s.paid, func(o *licensing.Order) { o.Paid-- }),
+			[]string{"order paid_sum " + ord(s.paid)}},
+		{"a payment that is not listed", seed{paymentPlace: nil},
+			[]string{"payment listing_missing " + paymentName, "order paid_sum " + ord(s.outside)}},
+		{"a payment that an older build has recorded", both(seed{paymentPlace: nil},
+			l.orderSeed(s.outside, func(o *licensing.Order) { o.Paid = 0 })), nil},
+		{"a listed payment with a value", seed{paymentPlace: bytesOf("x")},
+			[]string{"payment_listing value " + paymentPlaceName}},
+		{"a payment that is listed twice", seed{listedLater: {}},
+			[]string{"payment_listing misplaced " + paymentPlaceName}},
+		{"a listed payment of no form", seed{inLab("pi/x"): {}},
+			[]string{"payment_listing order_missing pi/" + verify.Opaque("x")}},
+		{"a listed payment of no form of an order", seed{paymentPlace + "x": {}},
+			[]string{"payment_listing key pi/" + verify.Opaque(strings.TrimPrefix(paymentPlace, inLab("pi/"))+"x")}},
 		{"a payment at another time", paymentSeed(func(p *licensing.Payment) { p.PaidAt = kvtest.Time }),
 			[]string{"payment order_differs " + paymentName, "payment sale_missing " + paymentName,
 				"sale misplaced " + saleName(s.outside.PaidAt, payment)}},
@@ -711,7 +739,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a payment of no form", seed{labPaymentKey(): bytesOf("x")}, []string{"payment value " + paymentName}},
 		{"an order that forgot where it was paid",
 			l.orderSeed(s.outside, func(o *licensing.Order) { o.Provider = "" }),
-			[]string{"payment order_other " + paymentName}},
+			[]string{"payment order_other " + paymentName, "order payment_missing " + ord(s.outside)}},
 		{"a trial that is forgotten early", seed{trialEnd.Key(layout.LicenseKey(s.trial.Key.ID())): {}},
 			[]string{"trial_end misplaced x/t/" + trialEnd.At().Format(time.RFC3339Nano) + "/" + s.trial.Key.String()}},
 		{"a notice that is gone", seed{noticeKey: nil}, []string{"license due_missing " + lic(s.lowered)}},

@@ -88,12 +88,12 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "owner", Keys: 2},
 		{Name: "listing", Keys: 14}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1},
 		{Name: "license", Keys: 14}, {Name: "metadata", Keys: 4}, {Name: "alias", Keys: 2}, {Name: "order", Keys: 8},
-		{Name: "order_owner", Keys: 8}, {Name: "payment", Keys: 1}, {Name: "sale", Keys: 1},
-		{Name: "product", Keys: 2}, {Name: "event_ledger", Keys: 0},
+		{Name: "order_owner", Keys: 8}, {Name: "payment", Keys: 5}, {Name: "payment_listing", Keys: 5},
+		{Name: "sale", Keys: 5}, {Name: "product", Keys: 2}, {Name: "event_ledger", Keys: 0},
 		{Name: "receipt_keys", Keys: 1}, {Name: "revocation", Keys: 1}, {Name: "usage", Keys: 0},
 		{Name: "terms", Keys: 1}, {Name: "trial", Keys: 1},
 		{Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0},
-		{Name: "webhooks", Keys: 2}, {Name: "leases", Keys: 1}, {Name: "rollout", Keys: 1},
+		{Name: "webhooks", Keys: 2}, {Name: "checkout", Keys: 0}, {Name: "leases", Keys: 1}, {Name: "rollout", Keys: 1},
 		{Name: "license_end", Keys: 3}, {Name: "license_notice", Keys: 1}, {Name: "order_end", Keys: 1},
 		{Name: "refund", Keys: 1}, {Name: "trial_end", Keys: 0}, {Name: "deleted_webhook", Keys: 1},
 		{Name: "claim", Keys: 6},
@@ -109,7 +109,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 174 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 187 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -120,7 +120,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 174 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 187 {
 		t.Errorf("CountKeys returns %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -240,7 +240,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
-	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 173 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 186 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {

@@ -67,6 +67,9 @@ type Order struct {
 	Checkout     string
 	CheckoutEnds time.Time
 	AskAt        time.Time // when a sweep asks the provider about the checkout; zero: nothing remains to be asked
+	// Paid is how much the order's recorded payment has brought in. It is 0 for an order that an older build has
+	// recorded as paid; see PaidAmount.
+	Paid int64
 
 	Subscription string // the provider's id of the order's subscription; empty: there is none yet
 	Interval     Period // of the invoices of a subscription; zero: the order is paid once

@@ -49,7 +49,8 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	case OrderCanceled:
 		if !o.RefundDue {
 			c.payThrough(o)
-			o.PaidAt, o.Payment, o.RefundDue, o.RefundBy, r.Changed = now, c.Payment, true, Provider, true
+			o.PaidAt, o.Payment, o.Paid = now, c.Payment, o.Amount
+			o.RefundDue, o.RefundBy, r.Changed = true, Provider, true
 		}
 	case OrderPaid, OrderRefunded:
 	}
@@ -57,9 +58,9 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // payThrough notes the provider that has taken the payment. If that is the provider of the order's checkout, the
-// checkout is over. The sandbox leaves no trace.
+// checkout is over. Of an order without a checkout, the sandbox leaves no trace; see PaidThrough.
 func (c PayOrder) payThrough(o *Order) {
-	if c.Provider == "" || c.Provider == ProviderSandbox {
+	if c.Provider == "" || c.Provider == ProviderSandbox && o.Provider == "" {
 		return
 	}
 	if o.Provider == c.Provider {
@@ -76,7 +77,7 @@ func (c PayOrder) pay(r *Record, status OrderStatus, now time.Time) {
 		paidAt = now
 	}
 	c.payThrough(o)
-	o.PaidAt, o.Payment, o.LicenseKey, o.PaySeed = paidAt, c.Payment, c.Key, PaySeed{}
+	o.PaidAt, o.Payment, o.Paid, o.LicenseKey, o.PaySeed = paidAt, c.Payment, o.Amount, c.Key, PaySeed{}
 	o.Late = status == OrderExpired
 	r.recordOrder(EventOrderPaid, c.PaidBy(), now)
 	if c.Upgrades {

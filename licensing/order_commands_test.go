@@ -128,14 +128,16 @@ func TestOrderFacts(t *testing.T) {
 		{
 			name:    "paid",
 			command: payment,
-			change:  func(o *licensing.Order) { o.PaidAt, o.Payment, o.LicenseKey = noon, "pi_1", shopKey },
+			change: func(o *licensing.Order) {
+				o.PaidAt, o.Payment, o.Paid, o.LicenseKey = noon, "pi_1", 990, shopKey
+			},
 		},
 		{
 			name:    "paid late",
 			before:  func(o *licensing.Order) { o.ExpiresAt = noon },
 			command: payment,
 			change: func(o *licensing.Order) {
-				o.PaidAt, o.Payment, o.LicenseKey, o.Late = noon, "pi_1", shopKey,
+				o.PaidAt, o.Payment, o.Paid, o.LicenseKey, o.Late = noon, "pi_1", 990, shopKey,
 					true
 			},
 		},
@@ -144,7 +146,7 @@ func TestOrderFacts(t *testing.T) {
 			before:  func(o *licensing.Order) { o.ExpiresAt, o.ExpiredAt = ago, ago },
 			command: payment,
 			change: func(o *licensing.Order) {
-				o.PaidAt, o.Payment, o.LicenseKey, o.Late = noon, "pi_1", shopKey,
+				o.PaidAt, o.Payment, o.Paid, o.LicenseKey, o.Late = noon, "pi_1", 990, shopKey,
 					true
 			},
 		},
@@ -152,7 +154,9 @@ func TestOrderFacts(t *testing.T) {
 			name:    "paid in the last millisecond",
 			before:  func(o *licensing.Order) { o.ExpiresAt = noon.Add(time.Millisecond) },
 			command: payment,
-			change:  func(o *licensing.Order) { o.PaidAt, o.Payment, o.LicenseKey = noon, "pi_1", shopKey },
+			change: func(o *licensing.Order) {
+				o.PaidAt, o.Payment, o.Paid, o.LicenseKey = noon, "pi_1", 990, shopKey
+			},
 		},
 		{
 			name:    "paid again, with other money",
@@ -164,7 +168,7 @@ func TestOrderFacts(t *testing.T) {
 			before:  func(o *licensing.Order) { o.CanceledAt = ago },
 			command: payment,
 			change: func(o *licensing.Order) {
-				o.PaidAt, o.Payment, o.RefundDue, o.RefundBy = noon, "pi_1", true, licensing.Provider
+				o.PaidAt, o.Payment, o.Paid, o.RefundDue, o.RefundBy = noon, "pi_1", 990, true, licensing.Provider
 			},
 		},
 		{

@@ -22,9 +22,18 @@ func PaymentProviders() []PaymentProvider {
 	return []PaymentProvider{ProviderSandbox, ProviderStripe, ProviderOutside}
 }
 
+// PaymentKind is what a record of a payment is about.
+type PaymentKind string
+
+// The kinds of records of payments.
+const (
+	KindOfPayment PaymentKind = "" // the buyer has paid
+)
+
 // Payment is a payment of an order, as a record of its own: no other order can be paid with the same reference of the
 // same provider.
 type Payment struct {
+	Kind       PaymentKind
 	OrderNo    string
 	Provider   PaymentProvider
 	Reference  string // the provider's, or the shop's own of an outside payment
@@ -34,6 +43,7 @@ type Payment struct {
 	RecordedAt time.Time
 	By         Actor  // who recorded an outside payment
 	ProductID  string // empty: an older build has recorded the payment
+	Fee        *int64 // what the provider keeps of the payment; nil: not known
 }
 
 // PaymentRef names the payment of an owner with a provider's reference.
@@ -85,11 +95,25 @@ func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Order: *o}, nil
 }
 
-// AddPayment creates the record of an order's payment. It is a no-op if the record exists, and fails if the record is
-// that of another order's payment.
+// PaidAmount returns how much was paid for the order.
+func (o *Order) PaidAmount() int64 {
+	if o.Paid == 0 && !o.PaidAt.IsZero() {
+		return o.Amount
+	}
+	return o.Paid
+}
+
+// PaymentUnlisted reports whether an older build has recorded the order as paid. Then the payment is not in the listing
+// of the order's payments, and it has a record only if it is outside.
+func (o *Order) PaymentUnlisted() bool { return o.Paid == 0 && o.Payment != "" }
+
+// AddPayment creates the record of an order's payment. It is a no-op if the record exists, or if the order was paid
+// with another payment. It fails if the record is that of another order's payment.
 type AddPayment struct {
-	Order Order // with the payment
-	By    Actor
+	Order    Order // right after the payment
+	Provider PaymentProvider
+	Payment  string // the reference of the payment
+	By       Actor  // who recorded an outside payment
 }
 
 // DeviceID is empty: no device is touched.
@@ -100,9 +124,10 @@ func (AddPayment) growth(*Record, time.Time) Growth { return RequiredGrowth }
 func (c AddPayment) apply(r *Record, now time.Time) (Result, error) {
 	o := &c.Order
 	switch {
+	case o.Payment != c.Payment || o.PaidThrough() != c.Provider:
 	case r.Payment == nil:
 		r.Payment, r.Changed = &Payment{
-			OrderNo: o.OrderNo, Provider: o.PaidThrough(), Reference: o.Payment, Amount: o.Amount,
+			OrderNo: o.OrderNo, Provider: c.Provider, Reference: c.Payment, Amount: o.Amount,
 			Currency: o.Currency, PaidAt: o.PaidAt, RecordedAt: now, By: c.By, ProductID: o.ProductID,
 		}, true
 	case r.Payment.OrderNo != o.OrderNo:

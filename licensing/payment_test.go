@@ -35,7 +35,8 @@ func TestPayOutside(t *testing.T) {
 		must(t, &r, pay, noon)
 		o := r.Order
 		if o.Status(noon) != licensing.OrderPaid || !o.PaidAt.Equal(pay.PaidAt) || o.PaidThrough() != "outside" ||
-			o.Payment != "INV-1" || o.Late != (status == licensing.OrderExpired) || o.Refundable() ||
+			o.Payment != "INV-1" || o.Paid != 990 || o.PaidAmount() != 990 ||
+			o.Late != (status == licensing.OrderExpired) || o.Refundable() ||
 			r.Issued == nil || !r.Issued.CreatedAt.Equal(noon) || r.Events[0].Actor != byKey {
 			t.Errorf("%s: the order is %+v, and its license %+v", name, o, r.Issued)
 		}
@@ -64,20 +65,30 @@ func TestAddPayment(t *testing.T) {
 	order := ordered(nil)
 	must(t, &order, outside("INV-1"), noon)
 	var r licensing.Record
-	must(t, &r, licensing.AddPayment{Order: *order.Order, By: byKey}, noon)
+	add := licensing.AddPayment{Order: *order.Order, Provider: "outside", Payment: "INV-1", By: byKey}
+	must(t, &r, add, noon)
 	want := &licensing.Payment{OrderNo: "ord_1", Provider: "outside", Reference: "INV-1", Amount: 990, Currency: "EUR",
 		PaidAt: noon, RecordedAt: noon, By: byKey, ProductID: "app"}
 	if diff := cmp.Diff(want, r.Payment); diff != "" || !r.Changed {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	again := licensing.Record{Payment: r.Payment}
-	must(t, &again, licensing.AddPayment{Order: *order.Order}, noon.Add(time.Hour))
+	must(t, &again, add, noon.Add(time.Hour))
 	if again.Changed {
 		t.Error("the same payment changes its record")
 	}
-	other := *order.Order
-	other.OrderNo = "ord_2"
-	refuses(t, &again, licensing.AddPayment{Order: other}, noon, licensing.ReasonInvalidField)
+	other := add
+	other.Order.OrderNo = "ord_2"
+	refuses(t, &again, other, noon, licensing.ReasonInvalidField)
+	for _, unlike := range []licensing.AddPayment{
+		{Order: add.Order, Provider: "outside", Payment: "INV-2"},
+		{Order: add.Order, Provider: "stripe", Payment: "INV-1"},
+	} {
+		var none licensing.Record
+		if must(t, &none, unlike, noon); none.Payment != nil {
+			t.Errorf("a payment that has not paid its order has the record %+v", none.Payment)
+		}
+	}
 	ref := licensing.PaymentRef(shop, "outside", "INV-1")
 	if ref == licensing.PaymentRef(shop, "outside", "INV-2") || ref == licensing.PaymentRef(shop, "stripe", "INV-1") {
 		t.Error("two payments have one name")

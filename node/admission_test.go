@@ -158,7 +158,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 		"API keys": func() error { _, err := h.ListAPIKeys(ctx, nodetest.Owner, store.Page{}); return err },
 		"payment": func() error {
 			order := licensing.Order{Owner: nodetest.Owner, ProductID: "pro", OrderNo: "x"}
-			_, err := h.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
+			_, err := h.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo))
 			return err
 		},
 		"grant": func() error {

@@ -120,7 +120,7 @@ func TestPaymentsInReserve(t *testing.T) {
 	}
 	for n.TakeChange(owner) == nil {
 	}
-	paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("payment"))
+	paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 	if err != nil || paid.Order.LicenseKey.IsZero() {
 		t.Fatalf("the payment: %+v, %v", paid.Order, err)
 	}

@@ -54,7 +54,7 @@ func TestReplay(t *testing.T) {
 	if err != nil || replayed {
 		t.Fatalf("first: replayed %v, %v", replayed, err)
 	}
-	if _, err := n.PayOrder(ctx, first, nodetest.SandboxPayment("p")); err != nil {
+	if _, err := n.PayOrder(ctx, first, nodetest.SandboxPayment(first.OrderNo)); err != nil {
 		t.Fatal(err)
 	}
 	again, replayed, err := n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "r"))

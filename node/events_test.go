@@ -103,7 +103,7 @@ func TestEventsOfAnOrder(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	ref := licensing.OrderRef(owner, order.OrderNo)
 	for _, n := range nodes {
-		_, err = n.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
+		_, err = n.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo))
 		nodetest.WantError(t, err, nil)
 	}
 	for i, n := range nodes {
@@ -156,7 +156,7 @@ func TestBuyerCancels(t *testing.T) {
 		_, err = n.CancelOrder(nodetest.Context(t), order)
 		nodetest.WantError(t, err, nil)
 	}
-	_, err = n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
+	_, err = n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 	nodetest.WantError(t, err, nil)
 	_, err = n.RecordRefund(nodetest.Context(t), order)
 	nodetest.WantError(t, err, nil)

@@ -332,7 +332,7 @@ func TestTermsAtPayment(t *testing.T) {
 			ExpiresAt: n.Now().Add(time.Hour),
 		}
 		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})
-		paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
+		paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 		if err != nil || paid.Order.LicenseKey.Prefix() != want {
 			t.Errorf("%s: issued %s, %v; want the prefix %s", product, paid.Order.LicenseKey, err, want)
 		}

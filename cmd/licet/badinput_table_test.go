@@ -232,6 +232,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"GET /v1/licenses/{license_key}/events":  {path: at, bad: append(page("license events", 100), license...)},
 		"GET /v1/orders/{order_no}/events": {path: map[string]string{"order_no": x.paid},
 			bad: append(page("order events", 100), order)},
+		"GET /v1/orders/{order_no}/payments": {path: map[string]string{"order_no": x.paid},
+			bad: append(page("payments", 100), order)},
 		"GET /v1/events": {bad: []badInput{
 			page("", 100)[0], badQuery("wait", "", "-1", "+1", "26", "1.5", "1s", "x", "18446744073709551617"),
 			badQuery("types", append(words, "order", "order.*", "*", "order.paid,", ",order.paid",

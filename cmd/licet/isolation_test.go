@@ -104,6 +104,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		{"GET", "/v1/licenses/%s/devices?limit=1", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/events", "", key, absentKey},
 		{"GET", "/v1/orders/%s/events", "", order.text("order_no"), absentOrder},
+		{"GET", "/v1/orders/%s/payments", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/events/%s", "", event, absentEvent},
 		{"GET", "/v1/webhook_endpoints/%s", "", endpoint, absentEndpoint},
 		{"PATCH", "/v1/webhook_endpoints/%s", `{"status":"disabled"}`, endpoint, absentEndpoint},

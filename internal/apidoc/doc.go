@@ -12,6 +12,7 @@
 //	exchange.go    checks that requests and responses of HTTP (headers, types, bodies) match the document
 //	headers.go     headers of responses
 //	members.go     descriptions of members and parameters
+//	moneymembers.go the same of payments and refunds
 //	ordermembers.go descriptions of parameters of lists of orders
 //	operations.go  names, summaries and examples of the routes
 //	page.go        the generated parts of docs/reference/api.md

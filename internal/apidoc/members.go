@@ -6,6 +6,7 @@ import "maps"
 // row of its own there: License.status, listOrders.status.
 func members() map[string]string {
 	all := orderMembers()
+	maps.Copy(all, moneyMembers())
 	maps.Copy(all, map[string]string{
 		"accepted":     "true",
 		"account_id":   "the account",
@@ -130,7 +131,6 @@ func members() map[string]string {
 		"products":              "the products",
 		"quantity":              "number of licenses",
 		"reason":                "why, for people; line breaks are allowed",
-		"refunded_at":           "when the order was refunded",
 		"removals_per_month":    "how many devices end users may remove in a calendar month (UTC); 0: any number",
 		"removed":               "whether the device was bound",
 		"reissue_reason":        "the reason of the latest reissue, or null",
@@ -296,15 +296,8 @@ func members() map[string]string {
 		"ProductDescription.trial": "how the product may be [tried](#start-a-trial): `validity`, and `per` `device` " +
 			"or `email`; optional `max_devices` (1 to 16; left out: 1) and `entitlements` (in place of the " +
 			"product's). Left out: `{}`, not at all",
-		"Order.payment_provider":    "where the order is paid: `sandbox` or `outside`; null: open, or free",
-		"NewOrder.payment_provider": "`outside`: you [record it](#record-an-outside-payment). Left out: at `pay_url`",
-		"payment_reference":         "the payment's id at its provider, or your `reference`; null: there is none",
-		"OutsidePayment.reference":  "your name for the payment, new for each payment of your account and mode",
-		"OutsidePayment.amount":     "what you have received. Left out: the order's amount, which it must be",
-		"OutsidePayment.paid_at":    "when you received it, since 2000; 5 minutes ahead are now. Left out: now",
-		"Order.upgrade_of":          "the key of the [trial](#start-a-trial) that the payment upgrades, or null",
-		"TrialRequest.account_id":   "the account of the product; required without an API key",
-		"TrialRequest.mode":         "the mode of the product. Left out: that of the API key, or `live`",
+		"TrialRequest.account_id": "the account of the product; required without an API key",
+		"TrialRequest.mode":       "the mode of the product. Left out: that of the API key, or `live`",
 		"TrialRequest.buyer_email": "the e-mail address of the user, which is not verified; look-ups show it, " +
 			"answers to devices do not. Required for a product with trials per `email`",
 

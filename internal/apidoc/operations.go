@@ -111,6 +111,9 @@ func operations() map[string]operation {
 			"recordPayment", "records a payment that the shop has received itself", "record-an-outside-payment",
 			"order_payment",
 		},
+		"GET /v1/orders/{order_no}/payments": {
+			"listPayments", "lists the payments of an order", "list-the-payments-of-an-order", "payments_page",
+		},
 		"POST /v1/orders/{order_no}/refund": {
 			"refundOrder", "refunds a paid order", "refund-an-order", "order_refund",
 		},

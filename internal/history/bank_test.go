@@ -95,7 +95,7 @@ func (r *run) balance() {
 		for {
 			p := r.slots[0].current()
 			d := deed{What: "pay", Order: number, Before: revision(), Call: time.Since(r.started)}
-			order, err := r.desk(p).Confirm(ctx, o, sandboxPayment("the last word"))
+			order, err := r.desk(p).Confirm(ctx, o, sandboxPayment("the last word on "+number))
 			d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
 			r.noteDeed(d)
 			if err == nil && !order.RefundDue {

@@ -76,10 +76,14 @@ func (i *inspection) payments(t *timeline) {
 	paidWith := map[string]string{}
 	for number, states := range t.orders {
 		last := states[len(states)-1]
-		if !last.outside || last.paid == 0 {
+		if last.payment == "" { // unpaid or free
 			continue
 		}
-		name := licensing.PaymentRef(i.run.owner, licensing.ProviderOutside, last.payment).ID
+		provider := licensing.ProviderSandbox
+		if last.outside {
+			provider = licensing.ProviderOutside
+		}
+		name := licensing.PaymentRef(i.run.owner, provider, last.payment).ID
 		if other, twice := paidWith[name]; twice {
 			i.add("payments", "%s and %s are paid with %q", number, other, last.payment)
 		}
@@ -97,7 +101,7 @@ func (i *inspection) payments(t *timeline) {
 	}
 }
 
-// recordless stores outside payments without their records, now and then.
+// recordless stores payments without their records, now and then.
 type recordless struct{ store.Store }
 
 func (s recordless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {

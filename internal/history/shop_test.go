@@ -103,7 +103,7 @@ func (r *run) shop(number int) {
 	for payer := range 3 {
 		group.Go(func() {
 			random := r.random("payer", uint64(number), uint64(payer))
-			payment := fmt.Sprint("payment ", payer)
+			payment := fmt.Sprint("payment ", payer, " of shop ", number)
 			if amount > 0 {
 				r.bank.take(order)
 			}

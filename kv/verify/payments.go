@@ -49,6 +49,12 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 			bad("order_other", "its order %s does not name it", p.OrderNo)
 		case o.Amount != p.Amount || o.Currency != p.Currency || !o.PaidAt.Equal(p.PaidAt):
 			bad("order_differs", "its order %s has another amount, currency or time of payment", p.OrderNo)
+		case o.Paid != 0: // otherwise an older build has written the payment, and no entry
+			v.want(layout.PaymentListingKey(ref, p), func(kv *mvccpb.KeyValue) {
+				if kv == nil {
+					bad("listing_missing", "it is not in the listing of its order's payments")
+				}
+			})
 		}
 	})
 }
@@ -65,12 +71,13 @@ func checkCheckout(o *licensing.Order, bad func(rule, format string, args ...any
 	}
 }
 
-// checkOutsidePayment checks that an order that was paid outside has a payment with a record.
-func (v *recordChecks) checkOutsidePayment(o *licensing.Order, bad func(rule, format string, args ...any)) {
-	if o.Provider != licensing.ProviderOutside || o.PaidAt.IsZero() {
+// checkPaymentOfOrder checks that the payment of an order has a record. Older builds have recorded only outside
+// payments.
+func (v *recordChecks) checkPaymentOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
+	if o.PaidAt.IsZero() || o.Paid == 0 && o.Provider != licensing.ProviderOutside {
 		return
 	}
-	v.want(layout.PaymentKey(licensing.PaymentRef(o.Owner, o.Provider, o.Payment)), func(kv *mvccpb.KeyValue) {
+	v.want(layout.PaymentKey(licensing.PaymentRef(o.Owner, o.PaidThrough(), o.Payment)), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("payment_missing", "its payment has no record, so another order can be paid with the same reference")
 			return

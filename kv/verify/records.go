@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"encoding/json"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -32,8 +33,41 @@ func (v *recordChecks) named(
 	return ref, func(rule, format string, args ...any) { v.report(what, name, rule, format, args...) }, true
 }
 
-// checkOrder checks one order: its own value, and whether its license and the pointer to its owner agree with it.
-func (v *recordChecks) checkOrder(e entry) {
+// checkOrders reads orders together with the listings of their payments. Both have the same order, so nothing must be
+// kept in memory.
+func (v *recordChecks) checkOrders(ctx context.Context) error {
+	orders, payments := v.stream("o/"), v.stream(layout.PaymentListings)
+	defer orders.close()
+	defer payments.close()
+	for {
+		e, more, err := orders.next(ctx)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if err := v.strayPayments(ctx, payments, e); err != nil {
+			return err
+		}
+		listed, err := v.checkListedPayments(ctx, payments, e)
+		if err != nil {
+			return err
+		}
+		v.checkOrder(e, listed)
+		if err := v.lookUp(ctx, lookupBatch); err != nil {
+			return err
+		}
+	}
+	if err := v.strayPayments(ctx, payments, entry{slot: licensing.Slots}); err != nil {
+		return err
+	}
+	return v.lookUp(ctx, 0)
+}
+
+// checkOrder checks one order: its own value, and whether its license, its payments and the pointer to its owner agree
+// with it.
+func (v *recordChecks) checkOrder(e entry, listed *balance) {
 	owner, number, ok := layout.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
 		v.report("order", "o/"+Opaque(e.rest), "key", "the key is not in the form of an order's")
@@ -64,7 +98,8 @@ func (v *recordChecks) checkOrder(e entry) {
 	v.checkPlaceOfOrder(&order.Order, bad)
 	checkPayment(&order.Order, bad)
 	checkCheckout(&order.Order, bad)
-	v.checkOutsidePayment(&order.Order, bad)
+	v.checkPaymentOfOrder(&order.Order, bad)
+	v.checkBalance(&order.Order, listed, bad)
 	if order.Order.PayHash == [32]byte{} {
 		bad("pay_hash", "it has no hash of its pay token, so its pay page can't be opened")
 	}

@@ -33,7 +33,8 @@ func (c *sizes) count(ctx context.Context) error {
 		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("f/", 0), c.owned("g/", 0),
 		c.owned("i/", 0), c.owned("o/", 0), c.owned("q/", 0), c.owned("t/", 0), c.owned("w/", 0), c.owned("y/", 0),
 		c.owned(layout.ReceiptKeysFamily, 0), c.owned(layout.RevocationsFamily, 0), c.owned(layout.PaymentsFamily, 0),
-		c.owned(layout.SalesFamily, 0), c.countSkips, c.owned("z/", layout.TimeSize),
+		c.owned(layout.PaymentListings, 0), c.owned(layout.SalesFamily, 0), c.countSkips,
+		c.owned("z/", layout.TimeSize),
 		c.valued("k/", ownerOfAPIKey), c.valued("n/", ownerOfAlias), c.valued("p/", layout.DecodeOwner),
 		c.countLicenses, c.countTrials, c.countDeliveries,
 	}

@@ -161,10 +161,11 @@ func (v *verification) families() []family {
 		{"license", "l/", v.records.checkLicenses}, // with devices and metadata
 		{"metadata", "m/", nil},
 		{"alias", "n/", v.each("n/", v.records.checkAlias)},
-		{"order", "o/", v.each("o/", v.records.checkOrder)},
+		{"order", "o/", v.records.checkOrders}, // with the listings of their payments
 		{"order_owner", "p/", v.each("p/", v.records.checkOrderOwner)},
 		{"payment", layout.PaymentsFamily, v.each(layout.PaymentsFamily, v.records.checkPaymentRecord)},
 		{"sale", layout.SalesFamily, v.each(layout.SalesFamily, v.listings.checkSale)},
+		{"payment_listing", layout.PaymentListings, nil},
 		{"product", "q/", v.each("q/", v.records.checkProduct)},
 		{"event_ledger", "r/", v.each("r/", v.events.checkEventLedger)},
 		{"usage", "s/", v.each("s/", v.records.checkUsage)},

@@ -193,7 +193,7 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 		},
 		"a device within a limit": func() error { _, err := nodetest.Activate(ctx, n, limited, "a"); return err },
 		"a payment and its refund": func() error {
-			if _, err := n.PayOrder(ctx, order, nodetest.SandboxPayment("p")); err != nil {
+			if _, err := n.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo)); err != nil {
 				return err
 			}
 			_, err := n.RecordRefund(ctx, order)

@@ -110,7 +110,7 @@ func TestWrongClocks(t *testing.T) {
 	key := granted[0].License.Key
 	due, _, err := a.CreateOrder(ctx, owner, nodetest.NewOrder(100))
 	nodetest.WantError(t, err, nil)
-	_, err = a.PayOrder(ctx, due, nodetest.SandboxPayment("p"))
+	_, err = a.PayOrder(ctx, due, nodetest.SandboxPayment(due.OrderNo))
 	nodetest.WantError(t, err, nil)
 	_, _, err = a.ChangeOrder(ctx, owner, due.OrderNo, licensing.RequestRefund{By: "key_1"}, nil)
 	nodetest.WantError(t, err, nil)

@@ -104,7 +104,7 @@ func TestNewRecordsAreListed(t *testing.T) {
 	}
 	unpaid, free, paid := order("sold", "ada@example.com", 5), order("free", "ADA@example.com", 0), order("sold",
 		"bob@example.com", 5)
-	result, err := n.PayOrder(nodetest.Context(t), paid, nodetest.SandboxPayment("p"))
+	result, err := n.PayOrder(nodetest.Context(t), paid, nodetest.SandboxPayment(paid.OrderNo))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestChangeOrderOnce(t *testing.T) {
 	}
 	// The order was paid and refunded since: the replay shows the order as it is now, although it could not be canceled
 	// any more.
-	_, err := n.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
+	_, err := n.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo))
 	nodetest.WantError(t, err, nil)
 	_, err = n.RecordRefund(ctx, order)
 	nodetest.WantError(t, err, nil)
@@ -74,7 +74,7 @@ func TestChangeOrderOnce(t *testing.T) {
 		if replayed != (i > 0) {
 			t.Errorf("refusal %d: replayed %v", i, replayed)
 		}
-		_, err = n.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
+		_, err = n.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo))
 		nodetest.WantError(t, err, nil)
 	}
 	for _, missing := range []string{"ord_x", "ord_0" + "00000000000000000000000000", ""} {
@@ -159,7 +159,7 @@ func soldUnlimited(t *testing.T, n *service.Service, db store.Store) licensing.O
 	}
 	order, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(100))
 	nodetest.WantError(t, err, nil)
-	result, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
+	result, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 	nodetest.WantError(t, err, nil)
 	return result.Order
 }
@@ -351,12 +351,12 @@ func TestRefundDuringAPayment(t *testing.T) {
 			return nil
 		}
 		// After it was read, and before it is swapped.
-		_, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
+		_, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 		return err
 	}})
 	_, refused := late.RecordRefund(nodetest.Context(t), order)
 	if loads < 2 {
-		_, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
+		_, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 		nodetest.WantError(t, err, nil)
 	}
 	stored, err := n.Order(nodetest.Context(t), owner, order.OrderNo)

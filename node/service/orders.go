@@ -297,17 +297,28 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 func (o *Orders) PayOrder(
 	ctx context.Context, order licensing.Order, payment licensing.Payment,
 ) (result licensing.Result, err error) {
-	return admitted(ctx, o.core, order.Owner, func(place node.Place) (result licensing.Result, err error) {
+	return admitted(ctx, o.core, order.Owner, func(node.Place) (result licensing.Result, err error) {
 		pay, err := o.newPayment(ctx, &order)
 		if err != nil {
 			return licensing.Result{}, err
 		}
 		pay.Provider, pay.Payment, pay.PaidAt = payment.Provider, payment.Reference, payment.PaidAt
-		if order.UpgradeOf.IsZero() {
-			return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), pay)
-		}
-		return o.payTogether(ctx, &node.Claim{}, &order, pay,
+		return o.payRecorded(ctx, &node.Claim{}, &order, pay,
 			func(pay licensing.PayOrder) licensing.Command { return pay })
+	})
+}
+
+// payRecorded is payTogether with the record of the payment.
+func (o *Orders) payRecorded(
+	ctx context.Context, claim *node.Claim, order *licensing.Order, pay licensing.PayOrder,
+	paying func(licensing.PayOrder) licensing.Command,
+) (licensing.Result, error) {
+	record := licensing.PaymentRef(order.Owner, pay.Provider, pay.Payment)
+	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
+		return licensing.AddPayment{Order: paid.Order, Provider: pay.Provider, Payment: pay.Payment, By: pay.By}
+	}}
+	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {
+		return o.payTogether(ctx, claim, order, pay, paying, add)
 	})
 }
 

@@ -64,11 +64,5 @@ func (o *Orders) recordOutside(
 	paying := func(pay licensing.PayOrder) licensing.Command {
 		return licensing.PayOutside{PayOrder: pay, Amount: in.Amount}
 	}
-	record := licensing.PaymentRef(order.Owner, licensing.ProviderOutside, in.Reference)
-	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
-		return licensing.AddPayment{Order: paid.Order, By: in.By}
-	}}
-	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {
-		return o.payTogether(ctx, claim, order, pay, paying, add)
-	})
+	return o.payRecorded(ctx, claim, order, pay, paying)
 }

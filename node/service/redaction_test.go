@@ -38,7 +38,7 @@ func bought(t *testing.T, n *service.Service, owner licensing.Owner, email strin
 // sell pays an order, and adds metadata to its license.
 func sell(t *testing.T, n *service.Service, order licensing.Order) licensing.Order {
 	t.Helper()
-	result, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment("p"))
+	result, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestRedact(t *testing.T) {
 		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licensing.CancelOrder{Reason: secret}, nil)
 		nodetest.WantError(t, err, nil)
 	}
-	_, err := n.PayOrder(ctx, paidThen, nodetest.SandboxPayment("p"))
+	_, err := n.PayOrder(ctx, paidThen, nodetest.SandboxPayment(paidThen.OrderNo))
 	nodetest.WantError(t, err, nil)
 	_, _, err = n.ChangeOrder(ctx, owner, refunded.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
 	nodetest.WantError(t, err, nil)
@@ -155,7 +155,7 @@ func TestRedact(t *testing.T) {
 		}
 	}
 
-	result, err := n.PayOrder(ctx, unpaid, nodetest.SandboxPayment("p"))
+	result, err := n.PayOrder(ctx, unpaid, nodetest.SandboxPayment(unpaid.OrderNo))
 	if err != nil || result.Order.Status(n.Now()) != licensing.OrderPaid ||
 		result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
 		t.Errorf("paid after the redaction: %+v, %v", result.Order, err)

@@ -49,7 +49,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 		nodetest.WantError(t, err, nil)
 		orders = append(orders, order)
 	}
-	paid, err := n.PayOrder(ctx, orders[0], nodetest.SandboxPayment("p"))
+	paid, err := n.PayOrder(ctx, orders[0], nodetest.SandboxPayment(orders[0].OrderNo))
 	nodetest.WantError(t, err, nil)
 	_, err = n.CancelOrder(ctx, orders[1])
 	nodetest.WantError(t, err, nil)
@@ -280,7 +280,7 @@ func TestRefundTriedByAFastClock(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	order, _, err := right.CreateOrder(ctx, owner, nodetest.NewOrder(100))
 	nodetest.WantError(t, err, nil)
-	_, err = right.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
+	_, err = right.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo))
 	nodetest.WantError(t, err, nil)
 	_, _, err = right.ChangeOrder(ctx, owner, order.OrderNo, licensing.RequestRefund{By: "key_1"}, nil)
 	nodetest.WantError(t, err, nil)

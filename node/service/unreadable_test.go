@@ -85,7 +85,7 @@ func TestOrdersOfUnreadableLicenses(t *testing.T) {
 	for i := range 3 {
 		order, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(100))
 		if err == nil {
-			_, err = n.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
+			_, err = n.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo))
 		}
 		if err == nil {
 			order, err = n.Order(ctx, owner, order.OrderNo)

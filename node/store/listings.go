@@ -40,6 +40,12 @@ type Listings interface {
 	// are. It may refuse a span that surely has more than licensing.MaxReportSales with licensing.TooManySales.
 	ReadSales(ctx context.Context, owner licensing.Owner, page SalesPage) (SalesRead, error)
 
+	// ListPayments reads the records of an order's payments, those with a listing entry: older builds have written some
+	// without one.
+	ListPayments(
+		ctx context.Context, owner licensing.Owner, orderNo string, page Page,
+	) (List[licensing.Payment], error)
+
 	// ListProducts reads products.
 	ListProducts(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.Product], error)
 

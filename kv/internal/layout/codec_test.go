@@ -283,6 +283,12 @@ func TestGoldenValues(t *testing.T) {
 	if again, err := DecodeSale(position, []byte(entry.Value)); err != nil || again != wantSale {
 		t.Errorf("a sale is read as %+v, %v", again, err)
 	}
+	paid.Payment.Fee = new(int64(-30))
+	show("payment with a fee", paid.Encode())
+	withFee, err := DecodePayment(paid.Encode())
+	if fee := withFee.Payment.Fee; err != nil || fee == nil || *fee != -30 {
+		t.Errorf("a payment with a fee is read as %+v, %v", withFee, err)
+	}
 	trialProduct := goldenProduct()
 	trialProduct.Product.TrialEntitlements, trialProduct.Product.Trial = `{"export":true}`, licensing.TrialTerms{
 		Validity: licensing.Period{Days: 14}, MaxDevices: 1, PerEmail: true, Entitled: true, Version: 7}
@@ -344,6 +350,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"payment", PaymentKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"))},
 		{"payment by its time", SaleEntry(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"), &goldenSale).Key},
 		{"since when payments have this", BooksKey},
+		{"payment in a listing", PaymentListingKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"),
+			&licensing.Payment{OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", RecordedAt: kvtest.Time})},
 		{"settings", SettingsKey(kvtest.Owner)},
 		{"receipt keys", ReceiptKeysKey(kvtest.Owner)},
 		{"revocation", RevocationKey(kvtest.Owner, licensing.RevocationOf(kvtest.Key.ID(), ""))},

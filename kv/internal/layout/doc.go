@@ -57,6 +57,8 @@
 //	o/<account>/<mode>/<order>        an order
 //	p/<order>                         an order's owner, to find an order by its number alone
 //	pa/<account>/<mode>/<payment>     a payment of an order: no other payment has its provider and reference
+//	pi/<account>/<mode>/<order><ms><payment>
+//	                                  empty: a payment in the listing of its order, by when it was recorded
 //	pt/<account>/<mode>/<ms><payment> a payment or refund by its time: currency, amount and product, for reports
 //	q/<account>/<mode>/<product>      a product
 //	k/<hash>                          an API key, by licensing.HashAPIKey of its text
@@ -90,7 +92,7 @@
 //	y/<account>/<mode>/<key>          a claim: the result of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>      empty: a claim by age, for the sweep
 //
-// i/, c/, b/, g/, pt/, and also o/ and a/, are listings; see package kv.
+// i/, c/, b/, g/, pi/, pt/, and also o/ and a/, are listings; see package kv.
 //
 // Package kv/verify has the same table, with a check of each kind of key.
 //

@@ -59,6 +59,7 @@ func (s *Order) table() fieldTable {
 		textField(40, &o.Subscription),
 		{44, periodVar{&o.Interval}},
 		timeField(45, &o.AskAt),
+		numberField(34, &o.Paid),
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}

@@ -12,6 +12,19 @@ const PaymentsFamily = "pa/"
 // PaymentKey returns the key of a payment.
 func PaymentKey(ref licensing.Ref) string { return OfOwner(ref.Owner, PaymentsFamily) + ref.ID }
 
+// PaymentListings begins the keys of the listings of orders' payments.
+const PaymentListings = "pi/"
+
+// PaymentsOf returns the listing of the payments of an order.
+func PaymentsOf(owner licensing.Owner, orderNo string) string {
+	return PaymentListings + OwnerPath(owner) + orderNo
+}
+
+// PaymentListingKey returns the key of a payment in the listing of its order.
+func PaymentListingKey(ref licensing.Ref, p *licensing.Payment) string {
+	return InSlot(licensing.SlotOf(ref.Owner), PaymentsOf(ref.Owner, p.OrderNo)+TimeInKey(p.RecordedAt)+ref.ID)
+}
+
 // PaymentWriter is the number of the repeated field with the writers of a payment.
 const PaymentWriter protowire.Number = 15
 
@@ -28,10 +41,21 @@ func (s *Payment) table() fieldTable {
 	return fieldTable{
 		textField(1, &p.OrderNo), textField(2, &p.Provider), textField(3, &p.Reference), numberField(4, &p.Amount),
 		textField(5, &p.Currency), timeField(6, &p.PaidAt), timeField(7, &p.RecordedAt), textField(8, &p.By),
+		textField(9, &p.Kind), customField(11, &p.Fee, appendAmount, decodeAmount),
 		textField(20, &p.ProductID),
 		writersField(PaymentWriter, &s.Writers), unknownFields(&s.Unknown),
 	}
 }
+
+// appendAmount appends an amount that may be unknown, and then is not written.
+func appendAmount(b []byte, num protowire.Number, amount *int64) []byte {
+	if amount == nil {
+		return b
+	}
+	return appendCount(b, num, int(*amount))
+}
+
+func decodeAmount(f Field) (*int64, error) { return new(int64(f.varint)), nil }
 
 // Encode returns the value of a payment.
 func (s *Payment) Encode() []byte { return s.table().value() }
@@ -49,4 +73,16 @@ func DecodePayment(value []byte) (*Payment, error) {
 // ReadPaymentKey decodes the key of a payment behind its family.
 func ReadPaymentKey(rest string) (ref licensing.Ref, ok bool) {
 	return cutNamed(licensing.KindPayment, rest, licensing.PaymentNameSize)
+}
+
+// CutPaymentListing decodes the key of a payment in the listing of its order, behind the family: the payment's name and
+// its order.
+func CutPaymentListing(rest string) (ref licensing.Ref, orderNo string, ok bool) {
+	owner, rest, ok := CutOwner(rest)
+	if !ok || len(rest) < TimeSize+licensing.PaymentNameSize {
+		return licensing.Ref{}, "", false
+	}
+	orderNo = rest[:len(rest)-TimeSize-licensing.PaymentNameSize]
+	ref = licensing.Ref{Kind: licensing.KindPayment, Owner: owner, ID: rest[len(rest)-licensing.PaymentNameSize:]}
+	return ref, orderNo, licensing.ValidOrderNo(orderNo)
 }

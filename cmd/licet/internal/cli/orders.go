@@ -22,7 +22,7 @@ func (s orderGroup) orderCommands() *cobra.Command {
   licet orders get `+exampleOrder+`
   licet orders list --status paid --all --output json`,
 		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRecordPayment(),
-		s.ordersRefund(), s.ordersEvents(), s.ordersExport())
+		s.ordersPayments(), s.ordersRefund(), s.ordersEvents(), s.ordersExport())
 }
 
 // words converts values of a string type to strings.
@@ -204,6 +204,25 @@ order with its license key. Recording the same payment again changes nothing.`,
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.RecordPayment(c.ctx, args[0], payment, as...))
 			})
+		},
+	})
+}
+
+func (s orderGroup) ordersPayments() *cobra.Command {
+	return s.command(spec{
+		use: "payments ORDER_NO", short: "List the payments of an order, newest first",
+		example: `  licet orders payments ` + exampleOrder,
+		route:   "GET /v1/orders/{order_no}/payments", scope: "orders:read",
+		flags: func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) },
+		run: func(c *session, args []string) error {
+			return c.list(listing{
+				member:  "payments",
+				columns: []string{"type", "reference", "status", "amount", "fee", "payment_provider", "paid_at"},
+				create:  "a payment is recorded when the buyer pays",
+				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
+					return next(api.ListOrderPayments(c.ctx, args[0], page, as...))
+				},
+			}, pageMost)
 		},
 	})
 }

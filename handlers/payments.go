@@ -1,0 +1,68 @@
+package handlers
+
+import (
+	"context"
+
+	"licet/licensing"
+)
+
+// orderPayment is a record of an order's payments as responses show it.
+type orderPayment struct {
+	Type       string          `json:"type"`
+	Reference  string          `json:"reference"`
+	Provider   string          `json:"payment_provider"`
+	Status     string          `json:"status"`
+	Amount     int64           `json:"amount"`
+	Currency   string          `json:"currency"`
+	Fee        *int64          `json:"fee"`
+	PaidAt     timestamp       `json:"paid_at"`
+	RecordedAt timestamp       `json:"recorded_at"`
+	RecordedBy licensing.Actor `json:"recorded_by"`
+}
+
+// The types of the records of payments.
+const typePayment = "payment"
+
+func paymentAnswer(p *licensing.Payment) orderPayment {
+	answer := orderPayment{
+		Type:       typePayment,
+		Reference:  p.Reference,
+		Provider:   string(p.Provider),
+		Status:     "succeeded",
+		Amount:     p.Amount,
+		Currency:   p.Currency,
+		Fee:        p.Fee,
+		PaidAt:     timestamp(p.PaidAt),
+		RecordedAt: timestamp(p.RecordedAt),
+		RecordedBy: p.By,
+	}
+	if p.By == "" {
+		answer.RecordedBy = licensing.Provider
+	}
+	return answer
+}
+
+// paymentQuery asks for a page of the records of an order's payments.
+type paymentQuery struct {
+	orderPath
+	pageQuery
+}
+
+func (q *paymentQuery) check(c *checks) {
+	q.list(c, "payments", q.OrderNo.value)
+	q.checkPage(c)
+}
+
+type paymentList struct {
+	Payments []orderPayment `json:"payments"`
+	Next     *string        `json:"next_cursor"`
+}
+
+// listPayments pages through the records of an order's payments.
+func (s orderRoutes) listPayments(ctx context.Context, c *call, q paymentQuery) (paymentList, error) {
+	list, err := s.cfg.Node.ListPayments(ctx, c.owner(), q.OrderNo.value, q.page)
+	if err != nil {
+		return paymentList{}, err
+	}
+	return paymentList{answers(list.Items, paymentAnswer), q.formatCursor(list.Next)}, nil
+}

@@ -1,0 +1,26 @@
+package apidoc
+
+// moneyMembers describes members about payments and refunds, as members does.
+func moneyMembers() map[string]string {
+	return map[string]string{
+		"refund_due":             "true while money is to be refunded and the payment provider has not confirmed it",
+		"refunded_at":            "when the order was refunded",
+		"Order.payment_provider": "where the order is paid: `sandbox` or `outside`; null: open, or free",
+		"NewOrder.payment_provider": "`outside`: you [record it](#record-an-outside-payment). " +
+			"Left out: at `pay_url`",
+		"payment_reference":             "the payment's id at its provider, or your `reference`; null: there is none",
+		"OrderPayment.type":             "what the record is about",
+		"OrderPayment.reference":        "the id at the payment provider, or your `reference`",
+		"OrderPayment.payment_provider": "`sandbox` or `outside`",
+		"OrderPayment.status":           "`succeeded`: the money has moved",
+		"fee":                           "what the payment provider keeps; null: not known",
+		"OrderPayment.paid_at":          "when the buyer paid",
+		"recorded_at":                   "when the service recorded it",
+		"recorded_by":                   "who recorded it: the id of an API key, or `provider`",
+		"payments":                      "the payments, the newest first",
+		"OutsidePayment.reference":      "your name for the payment, new for each payment of your account and mode",
+		"OutsidePayment.amount":         "what you have received. Left out: the order's amount, which it must be",
+		"OutsidePayment.paid_at":        "when you received it, since 2000; 5 minutes ahead are now. Left out: now",
+		"Order.upgrade_of":              "the key of the [trial](#start-a-trial) that the payment upgrades, or null",
+	}
+}

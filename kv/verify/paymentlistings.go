@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
+
+// balance is the sum of the payments in the listing of an order.
+type balance struct {
+	paid   int64
+	unread bool // not all of them can be read
+}
+
+func (b *balance) add(p *licensing.Payment) { b.paid += p.Amount }
+
+// checkBalance compares the amounts of an order with its listed payments, once these were looked up.
+func (v *recordChecks) checkBalance(
+	o *licensing.Order, listed *balance, bad func(rule, format string, args ...any),
+) {
+	v.want(layout.OrderKey(o.Owner, o.OrderNo), func(*mvccpb.KeyValue) {
+		if listed.paid != o.Paid && !listed.unread {
+			bad("paid_sum", "%d was paid, and its payments are %d together", o.Paid, listed.paid)
+		}
+	})
+}
+
+// checkListedPayments checks the listing of an order's payments, and adds up the payments.
+func (v *recordChecks) checkListedPayments(ctx context.Context, payments *stream, order entry) (*balance, error) {
+	sum := &balance{}
+	for {
+		e, more, err := payments.peek(ctx)
+		if err != nil || !more || e.slot != order.slot || !strings.HasPrefix(e.rest, order.rest) {
+			return sum, err
+		}
+		payments.skip()
+		v.checkListedPayment(e, sum)
+		if err := v.lookUp(ctx, lookupBatch); err != nil {
+			return sum, err
+		}
+	}
+}
+
+func (v *recordChecks) checkListedPayment(e entry, sum *balance) {
+	ref, orderNo, ok := layout.CutPaymentListing(e.rest)
+	if !ok {
+		v.report("payment_listing", layout.PaymentListings+Opaque(e.rest), "key",
+			"the key is not in the form of an entry of a listing of payments")
+		return
+	}
+	name := layout.PaymentsOf(ref.Owner, orderNo) + "/" + Opaque(ref.ID)
+	v.checkBareEntry("payment_listing", name, e)
+	v.want(layout.PaymentKey(ref), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("payment_listing", name, "payment_missing", "the payment listed here does not exist")
+			return
+		}
+		stored, err := layout.DecodePayment(kv.Value)
+		switch {
+		case err != nil: // reported with the payments
+			sum.unread = true
+		case layout.PaymentListingKey(ref, &stored.Payment) != e.key:
+			v.report("payment_listing", name, "misplaced", "the payment listed here is of the order %s, recorded at %s",
+				stored.Payment.OrderNo, stored.Payment.RecordedAt.Format(time.RFC3339Nano))
+		default:
+			sum.add(&stored.Payment)
+		}
+	})
+}
+
+// strayPayments reports the entries of listings of payments that sort before those of an order: their own order does
+// not exist.
+func (v *recordChecks) strayPayments(ctx context.Context, payments *stream, order entry) error {
+	for {
+		e, more, err := payments.peek(ctx)
+		if err != nil || !more || cmp.Or(cmp.Compare(e.slot, order.slot),
+			cmp.Compare(e.rest[:min(len(e.rest), len(order.rest))], order.rest)) >= 0 {
+			return err
+		}
+		payments.skip()
+		v.report("payment_listing", layout.PaymentListings+Opaque(e.rest), "order_missing",
+			"the order whose payment is listed here does not exist")
+	}
+}
