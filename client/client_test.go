@@ -23,7 +23,8 @@ func routes(t *testing.T) []string {
 	t.Helper()
 	var found []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /v1/[^`]+)` \\|").FindAllStringSubmatch(apiDoc(t), -1) {
-		if !strings.HasSuffix(row[1], ".json") { // a document for installed programs: see package receipt
+		// Documents for installed programs are in package receipt, and payment providers send callbacks.
+		if !strings.HasSuffix(row[1], ".json") && !strings.Contains(row[1], "/callbacks/") {
 			found = append(found, row[1])
 		}
 	}

@@ -409,6 +409,12 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			bad: []badInput{badPath("account_id", 40400, "x", "%00", "acct_absent", "acct_"),
 				badPath("mode", 40400, "x", "%00", "Test", "live")},
 		},
+		// Stripe is the provider of no account here: every callback is refused alike.
+		"POST /v1/callbacks/stripe/{account_id}/{mode}": {
+			path: map[string]string{"account_id": x.account, "mode": "test"},
+			bad: []badInput{badPath("account_id", 40400, "x", "%00", "acct_absent", "acct_"),
+				badPath("mode", 40400, "x", "%00", "Test", "live", "test")},
+		},
 		"GET /v1/accounts/{account_id}/{mode}/revocations": {
 			path: map[string]string{"account_id": x.account, "mode": "test"},
 			bad: []badInput{badPath("account_id", 40400, "x", "%00", "acct_absent", "acct_"),
