@@ -279,7 +279,7 @@ func (s *memStore) write(w store.Write) {
 			delete(stored.devices, id)
 		}
 	}
-	if issued := record.Issued; issued != nil {
+	for _, issued := range record.Issued {
 		devices := make(map[string]licensing.Device)
 		for id, entry := range record.IssuedDevices {
 			devices[id] = entry.Device

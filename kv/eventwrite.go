@@ -11,14 +11,24 @@ import (
 	"licet/licensing"
 )
 
-// eventsOf returns the events of a record that are about a value of one type: the record itself, or the license that it
-// issues.
+// eventsOf returns the events of a record that are about a value of the record's own type.
 func eventsOf[T licensing.License | licensing.Order](r *licensing.Record, _ *T) []licensing.Event {
 	var of []licensing.Event
 	var kind T
 	_, ofLicense := any(kind).(licensing.License)
 	for _, e := range r.Events {
 		if (e.License != nil) == ofLicense {
+			of = append(of, e)
+		}
+	}
+	return of
+}
+
+// eventsOfIssued returns the events of a license that a change of another record issues.
+func eventsOfIssued(r *licensing.Record, l *licensing.License) []licensing.Event {
+	var of []licensing.Event
+	for _, e := range r.Events {
+		if e.License != nil && e.License.Key == l.Key {
 			of = append(of, e)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"licet/kv/internal/layout"
@@ -56,6 +58,9 @@ func collect[T any](ctx context.Context, w *walk, page store.Page, read func(con
 				list.Items = append(list.Items, *record)
 			}
 		}
+		if w.stopped {
+			return list, nil
+		}
 		if len(positions) < size {
 			break
 		}
@@ -77,6 +82,9 @@ func (s *views) ListLicenses(
 	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
 	keep func(*licensing.License) bool,
 ) (store.List[store.LicenseView], error) {
+	if orderNo, from := cutIndex(page.Before); from > 0 {
+		return s.continueOrder(ctx, owner, of, page, keep, orderNo, from)
+	}
 	var w *walk
 	switch {
 	case of.BuyerEmail != "":
@@ -92,22 +100,89 @@ func (s *views) ListLicenses(
 	default:
 		w = s.walkFrom(owner, layout.LicensesOf(owner), page.Before)
 	}
+	many := "" // an order with several licenses
 	read := func(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
 		orders := slices.IndexFunc(positions, func(position string) bool { return !isOrder(position) })
 		if orders < 0 {
 			orders = len(positions)
 		}
-		sold, err := s.licensesOfOrders(ctx, owner, of.BuyerEmail, positions[:orders])
+		sold, err := s.licensesOfOrders(ctx, owner, of.BuyerEmail, positions[:orders], page.KeyOf != nil)
 		if err != nil {
 			return nil, err
 		}
+		if sold.many {
+			many, w.stopped = positions[len(sold.first)-1], true
+			return sold.first, nil
+		}
 		listed, err := s.listedLicenses(ctx, licensing.SlotOf(owner), positions[orders:])
-		return append(sold, listed...), err
+		return append(sold.first, listed...), err
 	}
 	list, err := collect(ctx, w, page, read, keepOf(of, keep))
 	if !isOrder(string(list.Next)) {
 		list.Next = list.Next[:min(len(list.Next), licensePosition)]
+	} else if string(list.Next) == many {
+		list.Next = indexPosition(many, 1)
 	}
+	return list, err
+}
+
+// indexPosition returns the position of the license with index i of an order, in the list of its buyer's licenses.
+func indexPosition(orderNo string, i int) store.Position {
+	return store.Position(orderNo + indexMark + strconv.Itoa(i))
+}
+
+// indexMark is in no order number.
+const indexMark = "#"
+
+// cutIndex is the inverse of indexPosition; i is 0 for any other position.
+func cutIndex(position store.Position) (orderNo string, i int) {
+	orderNo, index, _ := strings.Cut(string(position), indexMark)
+	if i, _ = strconv.Atoi(index); !isOrder(orderNo) {
+		return "", 0
+	}
+	return orderNo, i
+}
+
+// continueOrder reads a page of a buyer's licenses that begins with the license with index from of an order.
+func (s *views) continueOrder(
+	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
+	keep func(*licensing.License) bool, orderNo string, from int,
+) (list store.List[store.LicenseView], err error) {
+	orders, err := s.readOrders(ctx, owner, of.BuyerEmail, []string{orderNo})
+	if err != nil {
+		return list, err
+	}
+	scan, kept := cmp.Or(page.Scan, store.MaxListScan), keepOf(of, keep)
+	for to := 0; orders[0] != nil && page.KeyOf != nil && from < orders[0].Issued(); {
+		if scan -= to; scan <= 0 {
+			list.Next = indexPosition(orderNo, from)
+			return list, nil
+		}
+		var ids []licensing.LicenseID
+		for to = 0; to < listBatch && from+to < orders[0].Issued(); to++ {
+			ids = append(ids, page.KeyOf(orders[0], from+to).ID())
+		}
+		views, err := s.viewLicenses(ctx, ids)
+		if err != nil {
+			return list, err
+		}
+		for _, view := range views {
+			if len(list.Items) == page.Limit {
+				list.Next = indexPosition(orderNo, from)
+				return list, nil
+			}
+			if from++; view != nil && (kept == nil || kept(view)) {
+				list.Items = append(list.Items, *view)
+			}
+		}
+	}
+	page.Before, page.Limit = store.Position(orderNo), page.Limit-len(list.Items)
+	if page.Limit == 0 {
+		list.Next = page.Before // perhaps of an empty page
+		return list, nil
+	}
+	rest, err := s.ListLicenses(ctx, owner, of, page, keep)
+	list.Items, list.Next = append(list.Items, rest.Items...), rest.Next
 	return list, err
 }
 
@@ -144,13 +219,27 @@ func (s *views) listedLicenses(
 	return s.viewLicenses(ctx, ids)
 }
 
-// licensesOfOrders reads the licenses of a buyer's orders; nil for an order without a license.
+// soldLicenses are the first licenses of orders; nil for an order without a license. many: the last of the orders has
+// more licenses, and orders may have been left out after it.
+type soldLicenses struct {
+	first []*store.LicenseView
+	many  bool
+}
+
+// licensesOfOrders reads the first licenses of a buyer's orders. With stop set, it stops after the first order that has
+// more licenses.
 func (s *views) licensesOfOrders(
-	ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string,
-) ([]*store.LicenseView, error) {
+	ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string, stop bool,
+) (sold soldLicenses, err error) {
 	orders, err := s.readOrders(ctx, owner, buyerEmail, orderNos)
 	if err != nil {
-		return nil, err
+		return sold, err
+	}
+	for i, order := range orders {
+		if stop && order != nil && order.Issued() > 1 {
+			orders, sold.many = orders[:i+1], true
+			break
+		}
 	}
 	var ids []licensing.LicenseID
 	for _, order := range orders {
@@ -160,15 +249,15 @@ func (s *views) licensesOfOrders(
 	}
 	found, err := s.viewLicenses(ctx, ids)
 	if err != nil {
-		return nil, err
+		return sold, err
 	}
-	views := make([]*store.LicenseView, len(orders))
+	sold.first = make([]*store.LicenseView, len(orders))
 	for i, order := range orders {
 		if order != nil && !order.LicenseKey.IsZero() {
-			views[i], found = found[0], found[1:]
+			sold.first[i], found = found[0], found[1:]
 		}
 	}
-	return views, nil
+	return sold, nil
 }
 
 // viewLicenses reads licenses as a list shows them, in one request.

@@ -26,6 +26,7 @@ type walk struct {
 	ready   []string // positions that were read and not yet returned, oldest first
 	levels  [layout.SkipLevels + 1]skipLevel
 	then    *walk // the listing that follows; nil: none
+	stopped bool  // the page ends after the records that were read
 }
 
 // skipLevel is how far a walk has come on a level.

@@ -249,14 +249,15 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 	return sw.putIssued(&write.Record, writers)
 }
 
-// putIssued puts the license that a change of another record issues, if it issues one.
+// putIssued puts the licenses that a change of another record issues.
 func (sw *swap) putIssued(record *licensing.Record, writers []layout.Writer) error {
-	issued := record.Issued
-	if issued == nil {
-		return nil
+	for _, l := range record.Issued {
+		sw.compare([]byte(layout.LicenseKey(l.Key.ID())), 0)
+		if err := sw.putNewLicense(l, record.IssuedDevices, eventsOfIssued(record, l), writers[:1]); err != nil {
+			return err
+		}
 	}
-	sw.compare([]byte(layout.LicenseKey(issued.Key.ID())), 0)
-	return sw.putNewLicense(issued, record.IssuedDevices, eventsOf(record, issued), writers[:1])
+	return nil
 }
 
 func (sw *swap) putNewLicense(

@@ -18,7 +18,7 @@ func (sw *swap) putTrial(key []byte, write *store.Write, token *stored, writers 
 	if token.revision == 0 {
 		sw.growth.Trials++
 	}
-	if issued := write.Record.Issued; issued != nil { // its device has events only if the owner listens
+	for _, issued := range write.Record.Issued { // its device has events only if the owner listens
 		sw.assumed = append(sw.assumed, layout.Listening{Owner: write.Ref.Owner, Listens: token.listens})
 		sw.putMetadata(issued, write.Record.Metadata, &stored{})
 	}

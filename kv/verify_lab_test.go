@@ -31,6 +31,7 @@ type lab struct {
 	node    *service.Service
 	keys    licensing.LicenseKeys
 	metrics *metrics.Metrics
+	issued  int // how often issuing was called
 }
 
 // labEnd is the end of the one license of the lab that has an end.
@@ -220,6 +221,7 @@ type specimens struct {
 	floating                                   licensing.LicenseKey // two devices have leases, the first until labLease
 	trial                                      licensing.License    // with one device
 	outside                                    licensing.Order      // paid outside, as labPayment
+	many                                       licensing.Order      // for four licenses, of which it has three
 }
 
 // labCustomer has a license that was granted.
@@ -305,7 +307,34 @@ func (l *lab) fill() specimens {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	s.many = l.issuing()
 	return s
+}
+
+// issuing makes an order for four licenses, as a node leaves it that is killed after it has issued three.
+func (l *lab) issuing() licensing.Order {
+	l.t.Helper()
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "pro", Amount: 800,
+		Currency: "USD", BuyerEmail: labBuyer, Quantity: 4})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	seed := licensing.KeySeed{1} // so that fill has no further entry on an upper level, see labSeed
+	if l.issued++; l.issued > 1 {
+		_, _ = rand.Read(seed[:])
+	}
+	key := func(i int) licensing.LicenseKey { return seed.Key(l.keys, order.Terms.KeyPrefix, labOwner, i) }
+	ref := licensing.OrderRef(labOwner, order.OrderNo)
+	paying := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: ref}))(l.t)[0]
+	pay := licensing.PayOrder{Payment: "sandbox_1", Terms: order.Terms, Key: key(0), Seed: seed,
+		More: []licensing.LicenseKey{key(1), key(2)}}
+	kvtest.Must(licensing.Apply(&paying.Record, pay, order.CreatedAt))(l.t)
+	outcome := kvtest.Must(l.store.Commit(l.ctx(), store.Change{
+		Writes: []store.Write{{Ref: ref, Token: paying.Token, Record: paying.Record}}}))(l.t)
+	if !outcome.Landed {
+		l.t.Fatal("the payment did not land")
+	}
+	return *paying.Record.Order
 }
 
 // labPayment is the reference of the payment of an order that was paid outside.

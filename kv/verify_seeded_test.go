@@ -321,6 +321,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner,
 		s.owed.OrderNo))
 	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.owed.Owner) + s.owed.OrderNo
+	issueKey := layout.DueOf(licensing.Due{Kind: licensing.DueIssue}).Key(layout.OrderKey(s.many.Owner, s.many.OrderNo))
+	issueAt := "issue %s x/i/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.many.Owner) + s.many.OrderNo
+	ofMany := func(i int) licensing.LicenseKey { return s.many.Key(l.keys, i) }
 	rolloutKey := func(at time.Time) string {
 		return layout.DueOf(licensing.Due{Kind: licensing.DueRollout, At: at}).Key(layout.ProductKey(labOwner, "pro"))
 	}
@@ -654,6 +657,31 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a refund that is to be tried at another time",
 			l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundRetryAt = kvtest.Time }),
 			[]string{"order due_missing " + ord(s.owed), misplaced(refundAt)}},
+		{"a license more than its order has",
+			l.orderSeed(s.many, func(o *licensing.Order) { o.LicensesIssued = 2 }),
+			[]string{"order licenses " + ord(s.many)}},
+		{"a license less than its order has",
+			l.orderSeed(s.many, func(o *licensing.Order) { o.LicensesIssued = 4 }),
+			[]string{"order license_missing " + ord(s.many), "order licenses " + ord(s.many), misplaced(issueAt)}},
+		{"more licenses than the order is for",
+			l.orderSeed(s.many, func(o *licensing.Order) { o.Quantity = 2 }),
+			[]string{"order quantity " + ord(s.many), misplaced(issueAt)}},
+		{"an order for many with other keys",
+			l.orderSeed(s.many, func(o *licensing.Order) { o.KeySeed[0]++ }),
+			[]string{"order license_missing " + ord(s.many), "order license_missing " + ord(s.many),
+				"order license_seed " + ord(s.many)}},
+		{"a license of an order for many that names another order",
+			l.license(ofMany(2), func(r *layout.License) { r.License.OrderNo = s.paid.OrderNo }),
+			[]string{"license order_other_license " + lic(ofMany(2)), "order license_other_order " + ord(s.many),
+				"order licenses " + ord(s.many)}},
+		{"a license that names an order for many",
+			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = s.many.OrderNo }),
+			[]string{"order licenses " + ord(s.many)}},
+		{"a refunded order for many whose licenses still work",
+			l.orderSeed(s.many, func(o *licensing.Order) { o.RefundedAt = kvtest.Time }),
+			[]string{"order refunded_license " + ord(s.many), "order refunded_license " + ord(s.many),
+				"order refunded_license " + ord(s.many), misplaced(issueAt)}},
+		{"an issue's place that is gone", seed{issueKey: nil}, []string{"order due_missing " + ord(s.many)}},
 		{"an order's end that is gone", seed{unpaidEndKey: nil}, []string{"order due_missing " + ord(s.unpaid)}},
 		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = kvtest.Time }),
 			[]string{misplaced(unpaidEnd)}},
@@ -1263,7 +1291,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab(layout.UsageFamily + "x"): {}, layout.RecountKey + "s": {},
 			inLab("k/x"): {}, layout.Prefix + "cell/checkers": {}, inLab("y/x"): {},
 			inLab("z/x"): {}, inLab("z/12345678x"): {},
-			inLab("x/g/x"): {}, inLab("x/l/x"): {}, inLab("x/n/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {},
+			inLab("x/g/x"): {}, inLab("x/i/x"): {},
+			inLab("x/l/x"): {}, inLab("x/n/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {},
 			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
 			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
@@ -1305,6 +1334,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				odd(layout.BlockOf(first)+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 15)),
 			"listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
+			"issue key x/i/" + odd("x"),
 			"rollout key x/g/" + odd("x"), "license_end key x/l/" + odd("x"), "license_notice key x/n/" + odd("x"),
 			"order_end key x/o/" + odd("12345678x"),
 			"refund key x/r/" + odd("x"),

@@ -114,9 +114,9 @@ type Record struct {
 	Revocations []Revocation
 	// NewTerms are the terms that a change of the product stores, if the store does not have them.
 	NewTerms []VersionedTerms
-	// Issued is the license that a change of the order or of the trial creates, and IssuedDevices are its devices. The
-	// same transaction stores them.
-	Issued        *License
+	// Issued are the licenses that a change of the order or of the trial creates, and IssuedDevices are the devices of
+	// the license of a trial. The same transaction stores them.
+	Issued        []*License
 	IssuedDevices Devices
 	// Leases says which leases of the license are known; ActsByTime, whether the node may act by its clock, see
 	// stampAt. The engine sets it before each command on a license with leases.
@@ -170,9 +170,9 @@ func (r Record) Clone() Record {
 		s := *r.Settings
 		r.Settings = &s
 	}
-	if r.Issued != nil {
-		l := *r.Issued
-		r.Issued = &l
+	r.Issued = slices.Clone(r.Issued)
+	for i, l := range r.Issued {
+		r.Issued[i] = new(*l)
 	}
 	r.Events, r.NewAliases = slices.Clone(r.Events), slices.Clone(r.NewAliases)
 	r.Revocations = slices.Clone(r.Revocations)

@@ -35,7 +35,7 @@ type Redaction struct {
 // GrantProgress is the progress of a grant of licenses that takes more than one transaction. Repeating
 // the request continues from there.
 type GrantProgress struct {
-	Seed     [32]byte // all keys derive from it and the id key, so they can be derived again
+	Seed     KeySeed // all keys derive from it and the id key, so they can be derived again
 	Terms    Terms
 	Quantity int
 	Done     int // the licenses 0 to Done-1 are stored
@@ -43,7 +43,7 @@ type GrantProgress struct {
 
 // Key returns the key of the license with index i of an owner's grant.
 func (g *GrantProgress) Key(keys LicenseKeys, owner Owner, i int) LicenseKey {
-	return keys.Mint(g.Terms.KeyPrefix, owner, keys.derive(g.Seed, i))
+	return g.Seed.Key(keys, g.Terms.KeyPrefix, owner, i)
 }
 
 // ClaimRef names the claim of an owner's Idempotency-Key, given as its hash.

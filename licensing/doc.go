@@ -40,6 +40,7 @@
 //	reissue.go              new keys of a license: which keys still work; the command that makes another
 //	deviceid.go             what is wrong with a device id
 //	order.go                orders and their status
+//	quantity.go             orders for several licenses
 //	order_commands.go       pay, cancel and expire an order
 //	refund_commands.go      refunds
 //	checkout.go             attempts to pay an order at a payment provider

@@ -15,6 +15,7 @@ const (
 	DueTrial                            // forget the trial of a license, see ForgetTrial
 	DueLicenseNotice                    // record the next notice of a license, its end, or the end of its grace
 	DueCheckout                         // ask the payment provider about the checkout of an order, see NoteAnswer
+	DueIssue                            // issue the other licenses of a paid order, see IssueLicenses
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
@@ -59,12 +60,14 @@ func (p *Product) Due() Due {
 	return Due{Kind: DueRollout, At: p.Rollout.NextAt}
 }
 
-// Due returns the earliest of these: the refund of the order if one is due, the end of an unpaid order until the end is
-// recorded, and when a sweep asks about its checkout.
+// Due returns the earliest of these: the refund of the order if one is due, the issue of its other licenses until all
+// are issued, the end of an unpaid order until the end is recorded, and when a sweep asks about its checkout.
 func (o *Order) Due() Due {
 	switch {
 	case o.RefundDue:
 		return Due{Kind: DueRefund, At: o.RefundRetryAt}.or(o.checkoutDue())
+	case o.Issuing():
+		return Due{Kind: DueIssue}.or(o.checkoutDue())
 	case o.awaitsEnd():
 		return Due{Kind: DueOrderEnd, At: o.ExpiresAt}.or(o.checkoutDue())
 	default:

@@ -43,6 +43,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{RequestRefund{}, NoGrowth},
 		{TryRefund{}, RequiredGrowth},
 		{WithdrawRefund{}, RequiredGrowth},
+		{IssueLicenses{}, RequiredGrowth},
 		{RefundOrder{}, RequiredGrowth},
 		{RedactOrder{}, NoGrowth},
 		{RedactLicense{}, NoGrowth},

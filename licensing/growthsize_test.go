@@ -103,6 +103,8 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{orderOf(Order{Attempt: 1, AskAt: now}), NoteCheckout{Attempt: 1, Checkout: strings.Repeat("c", 255),
 			EndsAt: now}, paidGrowth},
 		{orderOf(Order{Attempt: 1, AskAt: now}), NoteAnswer{Attempt: 1}, 0},
+		{orderOf(Order{LicenseKey: key, PaidAt: now, Quantity: 2, LicensesIssued: 1, Terms: terms}),
+			IssueLicenses{From: 1, Keys: []LicenseKey{key}}, paidGrowth},
 		{unpaid, CancelOrder{By: target.By, Reason: small}, 0},
 		{unpaid, CancelOrder{By: target.By, Reason: long}, 0},
 		{orderOf(Order{ExpiresAt: now}), ExpireOrder{Before: now}, 0},

@@ -44,7 +44,8 @@ type Order struct {
 	// recorded: then no pay_url is shown, and PayHash recognizes the token.
 	PaySeed PaySeed
 	// Terms are the product's terms when the order was created. The license gets these terms if the
-	// product no longer exists when the order is paid.
+	// product no longer exists when the order is paid. Of a paid order for several licenses, Terms are those of all its
+	// licenses.
 	Terms Terms
 
 	CreatedAt  time.Time
@@ -56,9 +57,9 @@ type Order struct {
 
 	// UpgradeOf is the first key of a trial that the payment makes the paid license; zero: it issues a license.
 	UpgradeOf  LicenseKey
-	LicenseKey LicenseKey
-	Late       bool   // paid after it had expired
-	Payment    string // the payment provider's reference
+	LicenseKey LicenseKey // of the first license
+	Late       bool       // paid after it had expired
+	Payment    string     // the payment provider's reference
 	// Provider is where the order was paid, or must be paid; see PaidThrough.
 	Provider PaymentProvider
 	// Attempt counts the attempts to pay through the provider; see StartCheckout. Checkout is the provider's id of the
@@ -74,6 +75,11 @@ type Order struct {
 	Subscription string // the provider's id of the order's subscription; empty: there is none yet
 	Interval     Period // of the invoices of a subscription; zero: the order is paid once
 
+	// Quantity is how many licenses the order is for; 0: one. LicensesIssued and KeySeed are zero then; see Issued and
+	// Key.
+	Quantity       int
+	LicensesIssued int
+	KeySeed        KeySeed
 	// RefundDue reports that the provider must refund the money: the shop has requested it, or the
 	// money was paid for a canceled order. It is cleared when the refund is recorded, and when the
 	// provider has refused the refund permanently.

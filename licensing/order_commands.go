@@ -23,6 +23,10 @@ type PayOrder struct {
 	PaidAt   time.Time  // when the buyer has paid; zero: now
 	Terms    Terms      // the terms of the new license
 	Key      LicenseKey // a new key with the terms' prefix; used only if a license is issued
+	// Seed and More are for an order for several licenses: Key and More are the keys of the first of them, which derive
+	// from Seed. IssueLicenses issues the others.
+	Seed KeySeed
+	More []LicenseKey
 	// Upgrades: Key is that of a trial, which the same transaction makes the paid license; see UpgradeTrial.
 	Upgrades bool
 }
@@ -69,7 +73,7 @@ func (c PayOrder) payThrough(o *Order) {
 	o.Provider = c.Provider
 }
 
-// pay makes an unpaid or expired order paid, and issues its license.
+// pay makes an unpaid or expired order paid, and issues its first licenses.
 func (c PayOrder) pay(r *Record, status OrderStatus, now time.Time) {
 	o := r.Order
 	paidAt := c.PaidAt
@@ -79,12 +83,15 @@ func (c PayOrder) pay(r *Record, status OrderStatus, now time.Time) {
 	c.payThrough(o)
 	o.PaidAt, o.Payment, o.Paid, o.LicenseKey, o.PaySeed = paidAt, c.Payment, o.Amount, c.Key, PaySeed{}
 	o.Late = status == OrderExpired
-	r.recordOrder(EventOrderPaid, c.PaidBy(), now)
-	if c.Upgrades {
-		return
+	keys := []LicenseKey{c.Key}
+	if o.Quantity > 1 {
+		keys = append(keys, c.More[:min(len(c.More), o.Quantity-1)]...)
+		o.LicensesIssued, o.KeySeed, o.Terms = len(keys), c.Seed, c.Terms
 	}
-	r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
-	r.recordLicense(r.Issued, EventLicenseIssued, c.PaidBy(), now, nil)
+	r.recordOrder(EventOrderPaid, c.PaidBy(), now)
+	if !c.Upgrades {
+		r.issue(c.Terms, c.PaidBy(), now, keys...)
+	}
 }
 
 // CancelOrder cancels an unpaid order. A canceled order keeps its time and reason.

@@ -260,7 +260,7 @@ func TestPayOrderIssuesTheLicense(t *testing.T) {
 			c.want.Key, c.want.Owner, c.want.ProductID = shopKey, shop, app
 			c.want.OrderNo, c.want.CreatedAt = "ord_1", noon
 			c.want.Sequence = 1
-			if diff := cmp.Diff(&c.want, r.Issued); diff != "" {
+			if diff := cmp.Diff([]*licensing.License{&c.want}, r.Issued); diff != "" {
 				t.Errorf("issued (-want +got):\n%s", diff)
 			}
 		})
@@ -280,7 +280,7 @@ func TestHundredCallbacksMakeOneLicense(t *testing.T) {
 			t.Fatalf("callback %d answered %+v, %v", i, result.Order, err)
 		}
 	}
-	if r.Issued == nil || r.Issued.Key != shopKey || !r.Issued.CreatedAt.Equal(noon) {
+	if len(r.Issued) != 1 || r.Issued[0].Key != shopKey || !r.Issued[0].CreatedAt.Equal(noon) {
 		t.Errorf("issued %+v", r.Issued)
 	}
 }

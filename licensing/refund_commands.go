@@ -117,20 +117,24 @@ func (c WithdrawRefund) apply(r *Record, _ time.Time) (Result, error) {
 
 // RefundOrder records that the payment provider has refunded a paid order, whose license must be
 // revoked in the same transaction, or an order that was canceled before it was paid.
-type RefundOrder struct{}
+type RefundOrder struct {
+	// Revoked is how many licenses of an order for several licenses are revoked by now, with the first one, which the
+	// same transaction revokes. If the order has more, RefundOrder is a no-op.
+	Revoked int
+}
 
 // DeviceID is empty: no device is touched.
 func (RefundOrder) DeviceID() string { return "" }
 
 func (RefundOrder) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
-func (RefundOrder) apply(r *Record, now time.Time) (Result, error) {
+func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
 	switch status := o.Status(now); {
-	case status == OrderRefunded:
+	case status == OrderRefunded, o.LicensesIssued > c.Revoked:
 	case status == OrderPaid, status == OrderCanceled && o.RefundDue:
 		o.RefundDue, o.RefundTries, o.RefundRetryAt = false, 0, time.Time{}
 		o.RefundedAt = now

@@ -144,7 +144,7 @@ func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	r.Trial, r.Changed = &Trial{License: c.Key, Device: c.Mark}, true
-	r.Issued, r.IssuedDevices, r.Metadata, r.Events = license, devices, issued.Metadata, issued.Events
+	r.Issued, r.IssuedDevices, r.Metadata, r.Events = []*License{license}, devices, issued.Metadata, issued.Events
 	result.Created, result.Trial = true, *r.Trial
 	return result, nil
 }

@@ -116,7 +116,7 @@ func TestTrialAgainstNaiveModel(t *testing.T) {
 						key(model.Licenses))
 				}
 				if trial.Issued != nil {
-					license = licensing.Record{License: trial.Issued, Metadata: &licensing.Metadata{},
+					license = licensing.Record{License: trial.Issued[0], Metadata: &licensing.Metadata{},
 						Devices: trial.IssuedDevices}
 					if trial.Metadata != nil {
 						license.Metadata = trial.Metadata

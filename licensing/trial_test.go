@@ -23,7 +23,7 @@ func startTrial(t *testing.T) (r Record, license Record) {
 	if err != nil || !result.Created || !result.Bound || result.Device.ID != "pc" {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	l := *r.Issued
+	l := *r.Issued[0]
 	return r, Record{License: &l, Metadata: &Metadata{}, Devices: r.IssuedDevices.clone()}
 }
 

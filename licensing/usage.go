@@ -98,6 +98,15 @@ func budgetReached(u Size, b Budget) *Error {
 	}
 }
 
+// RefuseMore returns ErrAccountBudgetReached, with both sizes, if ordinary growth would end before so much more than a
+// size is stored; else nil.
+func (b Budget) RefuseMore(s, more Size) error {
+	if !b.Reached(s.Plus(more)) {
+		return nil
+	}
+	return budgetReached(s, b)
+}
+
 // Refuse returns ErrAccountBudgetReached, with both sizes, if a size is so large that the budget refuses ordinary
 // growth; else nil.
 func (b Budget) Refuse(s Size) error {

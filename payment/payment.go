@@ -43,6 +43,9 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	if provider == nil {
 		return licensing.Order{}, "", licensing.ErrPaymentNotConfigured
 	}
+	if err := d.node.RefuseLicenses(ctx, &order); err != nil {
+		return licensing.Order{}, "", err
+	}
 	if provider.Name() == licensing.ProviderSandbox { // which completes every payment at once
 		paid, _, _, err = d.beginCheckout(ctx, provider, order)
 		return paid, "", err

@@ -79,17 +79,21 @@ func (r *run) provider() payment.Provider {
 	return r.bank
 }
 
+// endTime is how long a run waits for the end of what it has begun.
+func (r *run) endTime() time.Duration {
+	if r.bug.name != "" {
+		return 10 * time.Second // with some bugs, no retry succeeds
+	}
+	return 30 * time.Second
+}
+
 // balance ends the open payments and refunds, when all is well again: the bank reports again what
 // it has taken, and due refunds are made.
 func (r *run) balance() {
 	r.bank.mu.Lock()
 	r.bank.trouble = false
 	r.bank.mu.Unlock()
-	limit := 30 * time.Second
-	if r.bug.name != "" {
-		limit = 10 * time.Second // with some bugs, no retry succeeds
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), r.endTime())
 	defer cancel()
 	for number, o := range r.bank.taken {
 		for {

@@ -260,7 +260,7 @@ func (m killable) Due(
 			if m.far {
 				return !m.run.hasTried(ref)
 			}
-			if kind == licensing.DueRollout {
+			if kind == licensing.DueRollout || kind == licensing.DueIssue {
 				return ref.Owner != m.run.owner
 			}
 			return !m.run.has(ref) || kind == licensing.DueLeases && !m.run.sweeps(ref)

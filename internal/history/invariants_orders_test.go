@@ -2,6 +2,7 @@ package history
 
 import (
 	"slices"
+	"strings"
 
 	"licet/licensing"
 )
@@ -29,22 +30,24 @@ func (i *inspection) order(number string, states []*orderAt) {
 		if before.refunded != 0 && s.refunded != before.refunded {
 			i.add("orders", "%s was refunded twice: %+v, then %+v", number, before, s)
 		}
+		i.quantity(number, before, s)
 		issued := !s.key.IsZero() && before.key.IsZero()
 		made := s.licensesMade
 		if issued && s.key == s.upgradeOf {
 			made = s.upgrades
 		}
-		if issued && (s.paid == 0 || !slices.Equal(made, []licensing.LicenseID{s.key.ID()})) {
+		own := []licensing.LicenseID{s.key.ID()}
+		if issued && (s.paid == 0 || s.quantity == 0 && !slices.Equal(made, own)) {
 			i.add("orders", "%s got a license that was not made with its payment: %+v", number, s)
 		}
-		if !issued && len(s.licensesMade)+len(s.upgrades) > 0 {
+		if !issued && s.quantity == 0 && len(s.licensesMade)+len(s.upgrades) > 0 {
 			i.add("orders", "%s was written along with licenses: %+v", number, s)
 		}
 		before = s
 	}
 }
 
-// orders: an order has a license key exactly when one license names it, and
+// orders: exactly the licenses that an order counts name it, and
 // all other licenses were created or granted (invariant 8). What was
 // acknowledged is so.
 func (i *inspection) orders(t *timeline) {
@@ -85,11 +88,12 @@ func (i *inspection) orders(t *timeline) {
 			i.add("orders", "%s and %s were made under one Idempotency-Key", number, twin)
 		}
 		asked[states[0].description] = number
-		var want []licensing.LicenseKey
-		if key := states[len(states)-1].key; !key.IsZero() {
-			want = append(want, key)
-		}
-		if !slices.Equal(named[number], want) {
+		last := states[len(states)-1]
+		want := last.keys(i.run.owner)
+		i.complete(number, last)
+		byID := func(a, b licensing.LicenseKey) int { return strings.Compare(a.String(), b.String()) }
+		slices.SortFunc(want, byID)
+		if !slices.Equal(slices.SortedFunc(slices.Values(named[number]), byID), want) {
 			i.add("orders", "%s has the license %v, and the licenses %v name it", number, want, named[number])
 		}
 		delete(named, number)
@@ -102,17 +106,19 @@ func (i *inspection) orders(t *timeline) {
 	}
 }
 
-// refunded: the license of an order is revoked in the revision that refunds the
-// order, if it was not before.
+// refunded: the licenses of an order are revoked in the revision that refunds the
+// order, if they were not before.
 func (i *inspection) refunded(number string, states []*orderAt, t *timeline) {
 	for _, s := range states {
-		if s.refunded == 0 || s.key.IsZero() {
+		if s.refunded == 0 {
 			continue
 		}
-		revoked := slices.ContainsFunc(t.licenses[s.key.ID()],
-			func(l *licenseAt) bool { return l.revoked != 0 && l.revision <= s.revision })
-		if !revoked {
-			i.add("orders", "%s was refunded, and its license was not revoked with that: %+v", number, s)
+		for _, key := range s.keys(i.run.owner) {
+			revoked := slices.ContainsFunc(t.licenses[key.ID()],
+				func(l *licenseAt) bool { return l.revoked != 0 && l.revision <= s.revision })
+			if !revoked {
+				i.add("orders", "%s was refunded, and its license %s was not revoked with that: %+v", number, key, s)
+			}
 		}
 	}
 }

@@ -173,10 +173,12 @@ func once(who string, number int) *node.Once {
 	return &node.Once{Hash: string(sum[:16]), Fingerprint: sum}
 }
 
-// recordEnds records ends of licenses and orders, removes lapsed leases, and continues rollouts, again and again, as
-// any node does, only more often and concurrently: a license is then expired for every clock, see run.ends.
+// recordEnds records ends of licenses and orders, removes lapsed leases, continues rollouts and issues licenses, again
+// and again, as any node does, only more often and concurrently: a license is then expired for every clock, see
+// run.ends.
 func (p *process) recordEnds() {
-	p.again(5, 20, p.node.RecordLicenseEnds, p.node.GiveNotices, p.node.RemoveLapsedLeases, p.node.ContinueRollouts)
+	p.again(5, 20, p.node.RecordLicenseEnds, p.node.GiveNotices, p.node.RemoveLapsedLeases, p.node.ContinueRollouts,
+		p.node.IssueLicensesDue)
 }
 
 // again runs chores one after the other until the process ends, each time after least milliseconds and up to spread

@@ -66,6 +66,8 @@ type orderAt struct {
 	key                      licensing.LicenseKey
 	payment                  string
 	outside                  bool // paid, or to be paid, outside
+	quantity, issued         int
+	seed                     licensing.KeySeed
 	refundDue                bool
 	writers                  []writer
 	licensesMade             []licensing.LicenseID // in the same revision, for this order
@@ -512,6 +514,8 @@ func (o *orderAt) decode(value []byte) error {
 		o.upgradeOf = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
 	}
 	o.refundDue = m.varints[20] != 0
+	o.quantity, o.issued = int(m.varints[37]), int(m.varints[38])
+	copy(o.seed[:], m.text(39))
 	o.expired, o.latest = m.milli(16), latest(m.text(24))
 	o.writers = m.writers()
 	return err

@@ -55,6 +55,7 @@ type run struct {
 	operations []operation
 	deeds      []deed
 	bySale     map[string]*license // by order
+	many       map[string]bool     // the orders for many licenses
 	bank       *bank
 	recordings map[recordedEnd]recording
 	rolls      map[rolled]recording
@@ -73,6 +74,7 @@ type run struct {
 
 func newRun(seed uint64, b bug) *run {
 	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{},
+		many: map[string]bool{},
 		recordings: map[recordedEnd]recording{}, tried: map[licensing.Ref]bool{},
 		starting: map[licensing.Ref]int{}, rolls: map[rolled]recording{}}
 	r.bank = newBank(r)
@@ -204,6 +206,7 @@ func (r *run) play() error {
 		group.Go(func() { r.shop(number) })
 	}
 	group.Go(r.payOutside)
+	group.Go(r.buyMany)
 	group.Go(r.grant)
 	group.Go(r.price)
 	if r.bug.rolls || r.bug.name == "" && depth.Full() { // at the usual depth they are too much, see above
@@ -219,6 +222,7 @@ func (r *run) play() error {
 	<-following
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
 	r.balance()
+	r.issueAll(r.endTime())
 	return errors.Join(err, r.rest(), r.finish(f), r.end())
 }
 
@@ -331,6 +335,7 @@ func check(seed uint64, b bug) (*result, error) {
 		r.lastChange[id] = states[len(states)-1].revision
 	}
 	r.operations = append(r.operations, r.rolled(res.timeline)...)
+	r.operations = append(r.operations, r.revokesOfMany(res.timeline)...)
 	res.violations = append(r.inspect(res.timeline), r.wrong...)
 	r.operations = append(r.operations, r.ends(res.timeline)...)
 	for _, l := range r.licenses {

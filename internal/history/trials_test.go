@@ -66,8 +66,8 @@ func (r *run) noteTrial(change store.Change) (ended func(), tooSoon bool) {
 	defer r.mu.Unlock()
 	var issued []licensing.Ref
 	for _, w := range change.Writes {
-		if w.Ref.Kind == licensing.KindTrial && w.Record.Issued != nil {
-			ref := licensing.LicenseRef(w.Record.Issued.Key)
+		if w.Ref.Kind == licensing.KindTrial && len(w.Record.Issued) > 0 {
+			ref := licensing.LicenseRef(w.Record.Issued[0].Key)
 			issued, r.tried[ref] = append(issued, ref), true
 			r.starting[ref]++
 		}

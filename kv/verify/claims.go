@@ -14,11 +14,6 @@ import (
 // claimChecks checks the claims of Idempotency-Keys.
 type claimChecks struct{ *reading }
 
-const (
-	// maxGranted bounds the licenses of one grant; see docs/reference/api.md.
-	maxGranted = 1000
-)
-
 // claimOf parses the owner and the hash in the key of a claim.
 func claimOf(rest string) (licensing.Owner, string, bool) {
 	owner, hash, ok := layout.CutOwner(rest)
@@ -88,7 +83,7 @@ func (v *claimChecks) checkEffect(
 	}
 	if g := claim.Grant; g != nil {
 		effects++
-		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted ||
+		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > licensing.MaxQuantity ||
 			!licensing.ValidKeyPrefix(g.Terms.KeyPrefix) {
 			bad("grant", "%d of %d licenses are granted, which can't be", g.Done, g.Quantity)
 		} else {

@@ -16,6 +16,9 @@ type recordChecks struct {
 	*reading
 	events *eventChecks
 	usages map[licensing.Owner]licensing.Size // as the usage records say
+	// ofMany counts the licenses that name an order for several licenses, by the number of the order. The check of
+	// licenses comes first and fills it.
+	ofMany map[string]int
 	// settings are the settings of owners. The families before licenses fill it.
 	settings map[licensing.Owner]licensing.Settings
 }
@@ -105,7 +108,8 @@ func (v *recordChecks) checkOrder(e entry, listed *balance) {
 	}
 	v.wantDue(order.Order.Due(), layout.OrderKey(owner, number), bad)
 	v.events.wantOrderEvents(order, bad)
-	v.checkOrderLicense(&order.Order, bad)
+	v.checkQuantity(&order.Order, bad)
+	v.checkOrderLicenses(&order.Order, bad)
 }
 
 // checkPlaceOfOrder looks up an order's entry in the listing of its buyer.
@@ -147,11 +151,45 @@ func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)
 	}
 }
 
-func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, format string, args ...any)) {
+// checkQuantity checks how many licenses an order is for, how many it has, and how many licenses name it. As each
+// license of the order is looked up by its key, no further license names the order if both numbers agree.
+func (v *recordChecks) checkQuantity(o *licensing.Order, bad func(rule, format string, args ...any)) {
+	if o.Quantity < 0 || o.Quantity == 1 || o.Quantity > licensing.MaxQuantity || o.LicensesIssued < 0 ||
+		o.LicensesIssued > o.Quantity || (o.KeySeed != licensing.KeySeed{}) != (o.LicensesIssued > 0) ||
+		o.Quantity > 1 && (o.LicensesIssued > 0) == o.LicenseKey.IsZero() {
+		bad("quantity", "it is for %d licenses and has %d, which can't be", o.Quantity, o.LicensesIssued)
+		return
+	}
+	if named := v.ofMany[o.OrderNo]; o.Quantity > 1 && named != o.LicensesIssued {
+		bad("licenses", "it has %d licenses, and %d licenses name it", o.LicensesIssued, named)
+	}
+}
+
+// checkOrderLicenses looks up the licenses of an order. The keys of an order for several licenses follow from its seed.
+func (v *recordChecks) checkOrderLicenses(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	if o.LicenseKey.IsZero() {
 		return
 	}
-	id := o.LicenseKey.ID()
+	v.checkOrderLicense(o, o.LicenseKey, bad)
+	if v.cfg.Keys == nil || o.LicensesIssued > licensing.MaxQuantity {
+		return
+	}
+	for i := range o.LicensesIssued {
+		key := o.KeySeed.Key(*v.cfg.Keys, o.Terms.KeyPrefix, o.Owner, i)
+		switch {
+		case i > 0:
+			v.checkOrderLicense(o, key, bad)
+		case key != o.LicenseKey:
+			bad("license_seed", "the key of its first license does not follow from its seed")
+		}
+	}
+}
+
+// checkOrderLicense looks up the license of an order with a key.
+func (v *recordChecks) checkOrderLicense(
+	o *licensing.Order, key licensing.LicenseKey, bad func(rule, format string, args ...any),
+) {
+	id := key.ID()
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "its license %s does not exist", id)
@@ -162,7 +200,7 @@ func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, form
 			return // reported with the licenses
 		}
 		switch l := &stored.License; {
-		case l.Key != o.LicenseKey:
+		case l.Key != key:
 			bad("license_key", "its license %s has another prefix", id)
 		case l.Owner != o.Owner:
 			bad("license_owner", "its license %s belongs to another owner", id)

@@ -232,7 +232,7 @@ func newVerification(kv clientv3.KV, cfg Config) *verification {
 	v.listings, v.claims, v.keys = listingChecks{v.reading}, claimChecks{v.reading}, keyChecks{v.reading}
 	v.events.reading = v.reading
 	v.records = recordChecks{reading: v.reading, events: &v.events, usages: make(map[licensing.Owner]licensing.Size),
-		settings: make(map[licensing.Owner]licensing.Settings)}
+		settings: make(map[licensing.Owner]licensing.Settings), ofMany: make(map[string]int)}
 	v.webhooks = webhookChecks{reading: v.reading, events: &v.events, keys: &v.keys}
 	return v
 }

@@ -78,6 +78,22 @@ func (b *Budgets) Refuse(owner licensing.Owner) error {
 	return err
 }
 
+// admitLicenses is admit for an order for so many licenses: no budget refuses them once they are paid.
+func (b *Budgets) admitLicenses(ctx context.Context, owner licensing.Owner, quantity int) error {
+	if err := b.admit(ctx, owner); err != nil || quantity <= 1 || b.off() {
+		return err
+	}
+	size := b.ask(owner).size.Load()
+	if size == nil {
+		return nil
+	}
+	err := b.cfg.Budget.RefuseMore(*size, licensing.SizeOfLicenses(quantity))
+	if err != nil {
+		b.cfg.Metrics.BudgetRefusals.Inc()
+	}
+	return err
+}
+
 // RefuseTrial is Refuse for a trial.
 func (b *Budgets) RefuseTrial(owner licensing.Owner) error {
 	if b.off() {

@@ -387,3 +387,50 @@ func (s *reserved) Space() store.Space {
 	}
 	return store.SpaceFree
 }
+
+// TestBudgetOfOrders refuses orders for more licenses than the budget has room for, and payments once it has no room
+// any more. An order that a provider has been paid for gets all its licenses, whatever the budget.
+func TestBudgetOfOrders(t *testing.T) {
+	db := nodetest.OpenStore(t)
+	n := budgetNodeOn(t, db, 1000) // of which 800 keys are for ordinary growth
+	owner, ctx := nodetest.NewOwner(licensing.Test), nodetest.Context(t)
+	order := func(quantity int, amount int64) (licensing.Order, error) {
+		in := nodetest.NewOrder(amount)
+		in.Quantity, in.Outside = quantity, amount > 0
+		made, _, err := n.CreateOrder(ctx, owner, in)
+		return made, err
+	}
+	for _, amount := range []int64{0, 100} {
+		_, err := order(300, amount)
+		nodetest.WantError(t, err, licensing.ErrAccountBudgetReached)
+	}
+	var orders []licensing.Order
+	for range 3 { // each fits, all of them don't
+		made, err := order(200, 100)
+		nodetest.WantError(t, err, nil)
+		orders = append(orders, made)
+	}
+	pay := func(i int, reference string) error {
+		_, _, err := n.RecordPayment(ctx, owner, orders[i].OrderNo,
+			service.OutsidePayment{Reference: reference, By: "key_1"})
+		return err
+	}
+	nodetest.WantError(t, pay(0, "first"), nil)
+	n.StoreUsage(ctx)
+	nodetest.WantError(t, pay(1, "second"), licensing.ErrAccountBudgetReached)
+	nodetest.WantError(t, pay(0, "first"), nil) // once more
+	nodetest.WantError(t, n.RefuseLicenses(ctx, &orders[1]), licensing.ErrAccountBudgetReached)
+	_, err := order(200, 100)
+	nodetest.WantError(t, err, licensing.ErrAccountBudgetReached)
+	single, err := order(1, 100)
+	nodetest.WantError(t, err, nil)
+	nodetest.WantError(t, n.RefuseLicenses(ctx, &single), nil)
+	paid, err := n.PayOrder(ctx, orders[1], nodetest.SandboxPayment("p"))
+	if err != nil || paid.Order.Issued() != 200 {
+		t.Errorf("a provider was paid: %d licenses, %v", paid.Order.Issued(), err)
+	}
+	n.StoreUsage(ctx)
+	if usage, _, err := n.Usage(ctx, owner); err != nil || usage.Keys > 3*400+40 || usage.Bytes > 512*400 {
+		t.Errorf("400 licenses take %+v, %v: more than licensing.SizeOfLicenses says", usage, err)
+	}
+}

@@ -27,6 +27,7 @@
 //	admitted.go        what use cases share: admission places, Idempotency-Keys, retries, ids
 //	gate.go            the limits on pages of lists and on redactions at the same time
 //	orders.go          create, read and pay orders
+//	issuing.go         orders for many licenses: issue all, revoke all
 //	orderchanges.go    cancel and refund orders
 //	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
 //	outsidepayments.go record payments that a shop has received itself

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +43,9 @@ func (l *Licenses) ListLicenses(
 		case filter.ExternalKey != "":
 			list, err = l.licenseByExternalKey(ctx, owner, filter)
 		case filter.OrderNo != "":
-			list, err = l.licenseOfOrder(ctx, owner, filter)
+			list, err = l.licensesOfOrder(ctx, owner, filter, clamp(page))
 		default:
+			page.KeyOf = func(o *licensing.Order, i int) licensing.LicenseKey { return o.Key(l.cfg.LicenseKeys, i) }
 			list, err = l.cfg.Queries.ListLicenses(ctx, owner, filter.Customer, clamp(page), l.keepLicenses(filter))
 		}
 		if err != nil {
@@ -75,9 +77,10 @@ func (l *Licenses) keepLicenses(filter LicenseFilter) func(*licensing.License) b
 	}
 }
 
-// licenseOfOrder lists the license of an order, if the rest of the filter matches the license.
-func (l *Licenses) licenseOfOrder(
-	ctx context.Context, owner licensing.Owner, filter LicenseFilter,
+// licensesOfOrder lists the licenses of an order that the rest of the filter matches. A position is the index of a
+// license.
+func (l *Licenses) licensesOfOrder(
+	ctx context.Context, owner licensing.Owner, filter LicenseFilter, page store.Page,
 ) (list store.List[store.LicenseView], err error) {
 	order, err := l.readOrder(ctx, owner, filter.OrderNo)
 	switch {
@@ -91,7 +94,27 @@ func (l *Licenses) licenseOfOrder(
 		return list, nil
 	}
 	filter.Customer.BuyerEmail = "" // the license of an order does not name the buyer itself
-	return l.listOne(ctx, owner, filter, order.LicenseKey)
+	next, _ := strconv.Atoi(string(page.Before))
+	for end := min(order.Issued(), max(next, 0)+page.Scan); next < end; {
+		views, err := l.readMatching(ctx, owner, filter,
+			l.firstKeys(&order, next, min(next+store.MaxReadLicenses, end))...)
+		if err != nil {
+			return list, err
+		}
+		for _, view := range views {
+			if len(list.Items) == page.Limit {
+				list.Next = store.Position(strconv.Itoa(next))
+				return list, nil
+			}
+			if next++; view != nil {
+				list.Items = append(list.Items, *view)
+			}
+		}
+	}
+	if next < order.Issued() {
+		list.Next = store.Position(strconv.Itoa(next))
+	}
+	return list, nil
 }
 
 // licenseByExternalKey lists the license with an external key, if the rest of the filter matches the license. A license
@@ -117,15 +140,26 @@ func (l *Licenses) licenseByExternalKey(
 func (l *Licenses) listOne(
 	ctx context.Context, owner licensing.Owner, filter LicenseFilter, key licensing.LicenseKey,
 ) (list store.List[store.LicenseView], err error) {
-	views, err := l.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
-	if err != nil || visible(views[0], owner, key) != nil {
-		return list, err
-	}
-	keep := l.keepLicenses(filter)
-	if views[0].Metadata.Has(filter.Customer) && (keep == nil || keep(&views[0].License)) {
+	views, err := l.readMatching(ctx, owner, filter, key)
+	if err == nil && views[0] != nil {
 		list.Items = []store.LicenseView{*views[0]}
 	}
-	return list, nil
+	return list, err
+}
+
+// readMatching reads up to MaxReadLicenses licenses. It returns nil for a license that the filter does not match.
+func (l *Licenses) readMatching(
+	ctx context.Context, owner licensing.Owner, filter LicenseFilter, keys ...licensing.LicenseKey,
+) ([]*store.LicenseView, error) {
+	views, err := l.cfg.Queries.ReadLicenses(ctx, keys, 0)
+	keep := l.keepLicenses(filter)
+	for i, view := range views {
+		if visible(view, owner, keys[i]) != nil || !view.Metadata.Has(filter.Customer) ||
+			keep != nil && !keep(&view.License) {
+			views[i] = nil
+		}
+	}
+	return views, err
 }
 
 // ListOrders lists an owner's orders.

@@ -59,8 +59,9 @@ func (o *Orders) WithdrawRefund(ctx context.Context, order licensing.Order) (lic
 	return result, err
 }
 
-// RecordRefund records that the payment provider has refunded an order, and revokes the order's
-// license, in one transaction.
+// RecordRefund records that the payment provider has refunded an order, and revokes the order's license, in one
+// transaction. It revokes the other licenses of the order before: so no license survives the refund, and if the node
+// dies, the refund is still due, and the next try continues.
 func (o *Orders) RecordRefund(ctx context.Context, order licensing.Order) (result licensing.Result, err error) {
 	return admitted(ctx, o.core, order.Owner, func(node.Place) (result licensing.Result, err error) {
 		defer func() {
@@ -69,31 +70,49 @@ func (o *Orders) RecordRefund(ctx context.Context, order licensing.Order) (resul
 			}
 		}()
 		ref := licensing.OrderRef(order.Owner, order.OrderNo)
-		refund := node.Step{Ref: ref, Cmd: licensing.RefundOrder{}}
-		return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
-			// The order may have been paid since the caller read it.
-			now, err := o.readOrder(ctx, ref.Owner, ref.ID)
-			if err != nil {
+		for revoked := 0; ; {
+			result, err = o.recordRefund(ctx, ref, revoked)
+			if err != nil || !result.Order.RefundedAt.IsZero() {
+				return result, err
+			}
+			if err := o.revokeOthers(ctx, &result.Order, revoked); err != nil {
 				return licensing.Result{}, err
 			}
-			if now.LicenseKey.IsZero() {
-				if now.CanceledAt.IsZero() {
-					// Apply refuses to refund an unpaid order. A swap could find the order paid by then, with a
-					// license whose lock this call does not hold.
-					return licensing.Apply(&licensing.Record{Order: &now}, refund.Cmd, o.engine.Now())
-				}
-				return o.engine.SwapTogether(ctx, refund) // a canceled order never gets a license
+			revoked = result.Order.Issued()
+		}
+	})
+}
+
+// recordRefund records the refund of an order and revokes its first license, unless the order has more licenses than
+// are revoked. Then it returns the order as it is.
+func (o *Orders) recordRefund(ctx context.Context, ref licensing.Ref, revoked int) (licensing.Result, error) {
+	refund := node.Step{Ref: ref, Cmd: licensing.RefundOrder{Revoked: revoked}}
+	return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
+		// The order may have been paid since the caller read it.
+		now, err := o.readOrder(ctx, ref.Owner, ref.ID)
+		if err != nil {
+			return licensing.Result{}, err
+		}
+		if now.LicenseKey.IsZero() {
+			if now.CanceledAt.IsZero() {
+				// Apply refuses to refund an unpaid order. A swap could find the order paid by then, with a
+				// license whose lock this call does not hold.
+				return licensing.Apply(&licensing.Record{Order: &now}, refund.Cmd, o.engine.Now())
 			}
-			license := licensing.LicenseRef(now.LicenseKey)
-			revoke := node.Step{Ref: license, Then: func(refunded licensing.Result) licensing.Command {
-				return licensing.RevokeLicense{
-					Target: licensing.Target{Key: now.LicenseKey, By: refunded.Order.RefundBy},
-					Reason: refunded.Order.StateReason,
-				}
-			}}
-			return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
-				return o.engine.SwapTogether(ctx, refund, revoke)
-			})
+			return o.engine.SwapTogether(ctx, refund) // a canceled order never gets a license
+		}
+		if now.RefundedAt.IsZero() && now.LicensesIssued > revoked {
+			return licensing.Result{Order: now}, nil
+		}
+		license := licensing.LicenseRef(now.LicenseKey)
+		revoke := node.Step{Ref: license, Then: func(refunded licensing.Result) licensing.Command {
+			return licensing.RevokeLicense{
+				Target: licensing.Target{Key: now.LicenseKey, By: refunded.Order.RefundBy},
+				Reason: refunded.Order.StateReason,
+			}
+		}}
+		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
+			return o.engine.SwapTogether(ctx, refund, revoke)
 		})
 	})
 }

@@ -36,6 +36,7 @@ type NewOrder struct {
 	Metadata    string
 	SuccessURL  string
 	UpgradeOf   licensing.LicenseKey // of a trial; zero: none
+	Quantity    int                  // of licenses; at most 1 along with UpgradeOf; 0: one
 	// Outside: the shop records the payment itself; see RecordPayment. The order has no pay page.
 	Outside bool
 	By      licensing.Actor
@@ -69,7 +70,7 @@ func (o *Orders) CreateOrder(
 		})
 		return order, replayed, err
 	}
-	return idempotent(ctx, o.core, owner, in.Once, o.budgets.admit(ctx, owner), run)
+	return idempotent(ctx, o.core, owner, in.Once, o.budgets.admitLicenses(ctx, owner, in.Quantity), run)
 }
 
 // claimedOrder returns the order that the first request with the claim has created or changed. If the
@@ -79,6 +80,7 @@ func (o *Orders) claimedOrder(
 ) (order licensing.Order, replayed bool, err error) {
 	order, err = o.readOrder(ctx, owner, claim.OrderNo)
 	if err == nil {
+		order = o.issueNow(ctx, order)
 		err = o.showCurrentKeys(ctx, owner, &order)
 	}
 	return order, err == nil, err
@@ -88,11 +90,22 @@ func (o *Orders) claimedOrder(
 // license can't be read keeps the first key.
 func (c *core) showCurrentKeys(ctx context.Context, owner licensing.Owner, orders ...*licensing.Order) error {
 	var keys []licensing.LicenseKey
+	var paid []*licensing.Order
 	for _, o := range orders {
 		if !o.LicenseKey.IsZero() {
-			keys = append(keys, o.LicenseKey)
+			keys, paid = append(keys, o.LicenseKey), append(paid, o)
 		}
 	}
+	err := c.readCurrentKeys(ctx, owner, keys)
+	for i, o := range paid {
+		o.LicenseKey = keys[i]
+	}
+	return err
+}
+
+// readCurrentKeys puts the keys that licenses have now in place of other keys of theirs. The key of a license that
+// can't be read stays.
+func (c *core) readCurrentKeys(ctx context.Context, owner licensing.Owner, keys []licensing.LicenseKey) error {
 	current := make(map[licensing.LicenseKey]licensing.LicenseKey, len(keys))
 	err := eachReadable(c, keys, func(some []licensing.LicenseKey) error {
 		views, err := c.cfg.Queries.ReadLicenses(ctx, some, 0)
@@ -103,9 +116,9 @@ func (c *core) showCurrentKeys(ctx context.Context, owner licensing.Owner, order
 		}
 		return err
 	})
-	for _, o := range orders {
-		if key, found := current[o.LicenseKey]; found {
-			o.LicenseKey = key
+	for i, key := range keys {
+		if now, found := current[key]; found {
+			keys[i] = now
 		}
 	}
 	return err
@@ -138,7 +151,7 @@ func (o *Orders) tryOrder(
 	if err := o.commitWithProduct(ctx, claim, newProduct, order); err != nil {
 		return licensing.Order{}, err
 	}
-	return *record.Order, nil
+	return o.issueNow(ctx, *record.Order), nil
 }
 
 // useRing makes sure, before the node creates its first order, that the ring holds the store's master keys and that the
@@ -186,6 +199,7 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		Metadata:    in.Metadata,
 		SuccessURL:  in.SuccessURL,
 		UpgradeOf:   in.UpgradeOf,
+		Quantity:    in.Quantity,
 		Terms:       terms,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(o.orderLifetime(owner.Mode)),
@@ -200,15 +214,18 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 	if in.Outside {
 		order.Provider, order.PaySeed = licensing.ProviderOutside, licensing.PaySeed{}
 	}
+	if order.Quantity == 1 {
+		order.Quantity = 0
+	}
 	record := licensing.NewOrder(order, in.By)
 	if in.Amount > 0 {
 		return record, nil
 	}
-	key, err := o.mint(owner, terms)
-	if err != nil {
+	pay := licensing.PayOrder{By: in.By, Terms: terms}
+	if err := o.newKeys(&pay, order); err != nil {
 		return licensing.Record{}, err
 	}
-	_, err = licensing.Apply(&record, licensing.PayOrder{By: in.By, Terms: terms, Key: key}, now)
+	_, err = licensing.Apply(&record, pay, now)
 	return record, err
 }
 
@@ -303,8 +320,10 @@ func (o *Orders) PayOrder(
 			return licensing.Result{}, err
 		}
 		pay.Provider, pay.Payment, pay.PaidAt = payment.Provider, payment.Reference, payment.PaidAt
-		return o.payRecorded(ctx, &node.Claim{}, &order, pay,
+		result, err = o.payRecorded(ctx, &node.Claim{}, &order, pay,
 			func(pay licensing.PayOrder) licensing.Command { return pay })
+		result.Order = o.issueNow(ctx, result.Order)
+		return result, err
 	})
 }
 
@@ -322,7 +341,7 @@ func (o *Orders) payRecorded(
 	})
 }
 
-// newPayment returns a payment of an order, with a new key and the current terms of the product.
+// newPayment returns a payment of an order, with new keys and the current terms of the product.
 func (o *Orders) newPayment(ctx context.Context, order *licensing.Order) (licensing.PayOrder, error) {
 	terms := order.Terms
 	loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
@@ -332,8 +351,8 @@ func (o *Orders) newPayment(ctx context.Context, order *licensing.Order) (licens
 	if p := loaded[0].Record.Product; p != nil {
 		terms = p.Terms
 	}
-	key, err := o.mint(order.Owner, terms)
-	return licensing.PayOrder{Terms: terms, Key: key}, err
+	pay := licensing.PayOrder{Terms: terms}
+	return pay, o.newKeys(&pay, order)
 }
 
 // payTogether records the payment of an order in one transaction with other steps, once for the request of a claim.

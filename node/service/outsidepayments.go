@@ -41,12 +41,15 @@ func (o *Orders) RecordPayment(
 		case len(loaded) == 0 || loaded[0].Record.Order == nil:
 			return licensing.Order{}, false, licensing.ErrOrderNotFound
 		}
+		if err := o.RefuseLicenses(ctx, loaded[0].Record.Order); err != nil {
+			return licensing.Order{}, false, err
+		}
 		claim.Effect.OrderNo = orderNo
 		result, err := o.recordOutside(ctx, claim, loaded[0].Record.Order, in)
 		if err == nil && claim.Replayed() {
 			return o.claimedOrder(ctx, owner, claim.Earlier)
 		}
-		return result.Order, claim.Replayed(), err
+		return o.issueNow(ctx, result.Order), claim.Replayed(), err
 	}
 	return idempotent(ctx, o.core, owner, in.Once, nil, run)
 }

@@ -108,9 +108,10 @@ func (r *Redactions) redactSome(
 		if ref.Kind == licensing.KindOrder {
 			orders.Add(1)
 		}
-		if ref.Kind == licensing.KindLicense || !result.Order.LicenseKey.IsZero() {
+		if ref.Kind == licensing.KindLicense {
 			licenses.Add(1)
 		}
+		licenses.Add(int64(result.Order.Issued()))
 		return nil
 	})
 	if err == nil && !all {
@@ -173,10 +174,13 @@ func (r *Redactions) redactRecord(
 
 // redactOrder redacts an order along with its license, in one transaction: once the order no longer
 // names the buyer, no search finds the license. key is the license key of the list; the order may have
-// been paid since.
+// been paid since. The other licenses of the order are redacted before.
 func (r *Redactions) redactOrder(
 	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
 ) (licensing.Result, error) {
+	if err := r.redactOthers(ctx, ref); err != nil {
+		return licensing.Result{}, err
+	}
 	return r.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
 		for {
 			result, err := r.redactWith(ctx, ref, buyerEmail, key)
@@ -186,6 +190,21 @@ func (r *Redactions) redactOrder(
 			key = result.Order.LicenseKey
 		}
 	})
+}
+
+// redactOthers redacts the licenses of an order besides the first. Most orders have none.
+func (r *Redactions) redactOthers(ctx context.Context, ref licensing.Ref) error {
+	order, err := r.readOrder(ctx, ref.Owner, ref.ID)
+	if err != nil {
+		return err
+	}
+	for _, key := range r.firstKeys(&order, 1, order.Issued()) {
+		redact := licensing.RedactLicense{Target: licensing.Target{Key: key}}
+		if _, err := r.engine.Do(ctx, licensing.LicenseRef(key), redact); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // redactWith redacts an order, if it has this license. The caller holds the order's record lock.

@@ -84,6 +84,9 @@ type Page struct {
 	Before      Position
 	Limit, Scan int
 	Created     licensing.TimeRange // only of ListOrders
+	// KeyOf returns the first key of the license with index i of an order. In a page of a buyer's licenses, an order
+	// has all its licenses; without KeyOf, only its first one.
+	KeyOf func(o *licensing.Order, i int) licensing.LicenseKey
 }
 
 // List is a page of a list.

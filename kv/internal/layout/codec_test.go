@@ -191,6 +191,9 @@ func TestGoldenValues(t *testing.T) {
 	show("device", EncodeDevice(&kvtest.Devices()[0]))
 	value := (&Order{Order: *order, Writers: license.Writers}).Encode()
 	show("order", value)
+	many := *order
+	many.Quantity, many.LicensesIssued, many.KeySeed = 1000, 32, licensing.KeySeed{4, 5, 6}
+	show("order for many licenses", (&Order{Order: many, Writers: license.Writers}).Encode())
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
 	rolledOut := goldenProduct()
@@ -406,6 +409,8 @@ func TestGoldenKeys(t *testing.T) {
 			DueOf(licensing.Due{Kind: licensing.DueLicenseNotice, At: kvtest.Time}).Key(LicenseKey(id))},
 		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
 			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"order that lacks licenses", DueOf(licensing.Due{Kind: licensing.DueIssue}).
+			Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,
 			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"product by its rollout", DueOf(licensing.Due{Kind: licensing.DueRollout,

@@ -86,6 +86,7 @@
 //	x/n/<ms><id>                      empty: a license near its end, by its next event license.expiring, or its end,
 //	                                  or the end of its grace
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
+//	x/i/<ms><account>/<mode>/<order>  empty: a paid order that lacks licenses
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
 //	x/t/<ms><id>                      empty: a license whose trial is to be forgotten, by time
 //	x/w/<endpoint>                    empty: an endpoint that was deleted, whose deliveries are to be removed

@@ -43,6 +43,7 @@ type DueIndex struct {
 // dueIndexes has all indexes of due work. A new kind of due work needs a row here.
 var dueIndexes = []DueIndex{
 	{licensing.DueCheckout, "checkout", "x/c/", licensing.KindOrder},
+	{licensing.DueIssue, "issue", "x/i/", licensing.KindOrder},
 	{licensing.DueLeases, "leases", "x/e/", licensing.KindLicense},
 	{licensing.DueRollout, "rollout", "x/g/", licensing.KindProduct},
 	{licensing.DueLicenseEnd, "license_end", "x/l/", licensing.KindLicense},

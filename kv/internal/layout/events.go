@@ -172,6 +172,6 @@ func EventOrder(o *licensing.Order) licensing.Order {
 		OrderNo: o.OrderNo, Owner: o.Owner, ProductID: o.ProductID, Amount: o.Amount, Currency: o.Currency,
 		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, PaidAt: o.PaidAt, CanceledAt: o.CanceledAt,
 		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late,
-		RefundDue: o.RefundDue,
+		RefundDue: o.RefundDue, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
 	}
 }

@@ -60,13 +60,16 @@ func (s *Order) table() fieldTable {
 		{44, periodVar{&o.Interval}},
 		timeField(45, &o.AskAt),
 		numberField(34, &o.Paid),
+		numberField(37, &o.Quantity),
+		numberField(38, &o.LicensesIssued),
+		{39, arrayOrNone(o.KeySeed[:])},
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}
 }
 
-// arrayOrNone is an array that is not written if every byte is zero: orders in events have no pay token, and paid
-// orders have no salt.
+// arrayOrNone is an array that is not written if every byte is zero: orders in events have no pay token, paid orders
+// have no salt, and most orders have no seed of keys.
 type arrayOrNone []byte
 
 func (v arrayOrNone) write(b []byte, num protowire.Number) []byte {

@@ -160,10 +160,56 @@ func testIssue(t *testing.T, f fixture) {
 	if paid.LicenseKey != key {
 		t.Errorf("license key %s, want %s", paid.LicenseKey, key)
 	}
-	f.equal("license", f.load(licensing.LicenseRef(key)).Record.License, snapshot.Record.Issued)
+	if issued := snapshot.Record.Issued; len(issued) == 1 {
+		f.equal("license", f.load(licensing.LicenseRef(key)).Record.License, issued[0])
+	} else {
+		t.Errorf("%d licenses are issued", len(issued))
+	}
 	if s := f.load(licensing.LicenseRef(loser)); s.Record.License != nil {
 		t.Error("the lost payment left a license behind")
 	}
+}
+
+// testIssueMany pays an order for as many licenses as a change may issue, with ends and events, and issues as many
+// again, twice at the same time: each license exists once.
+func testIssueMany(t *testing.T, f fixture) {
+	owner := f.owner()
+	order := f.order(owner)
+	order.Quantity = 2*store.MaxNewLicenses + 1
+	ref := licensing.OrderRef(owner, order.OrderNo)
+	f.mustLand(store.Write{Ref: ref, Record: licensing.Record{Order: order}})
+	order.Terms.Validity = licensing.Period{Months: 1}
+	keys := make([]licensing.LicenseKey, order.Quantity)
+	for i := range keys {
+		keys[i] = f.key(owner)
+	}
+	apply := func(cmd licensing.Command) store.Write {
+		s := f.load(ref)
+		if _, err := licensing.Apply(&s.Record, cmd, created); err != nil {
+			t.Fatal(err)
+		}
+		return store.Write{Ref: ref, Token: s.Token, Record: s.Record}
+	}
+	pay := licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: keys[0], Seed: licensing.KeySeed{1},
+		More: keys[1:store.MaxNewLicenses]}
+	f.mustLand(apply(pay))
+	next := licensing.IssueLicenses{From: store.MaxNewLicenses,
+		Keys: keys[store.MaxNewLicenses : 2*store.MaxNewLicenses]}
+	first, second := apply(next), apply(next)
+	f.mustLand(first)
+	if f.commit(second).Landed {
+		t.Error("the same licenses were issued twice")
+	}
+	for i, key := range keys {
+		l := f.load(licensing.LicenseRef(key)).Record.License
+		if issued := i < 2*store.MaxNewLicenses; (l != nil) != issued || issued && l.OrderNo != order.OrderNo {
+			t.Errorf("license %d is %+v", i, l)
+		}
+	}
+	if o := f.load(ref).Record.Order; o.LicensesIssued != 2*store.MaxNewLicenses || o.KeySeed != pay.Seed {
+		t.Errorf("the order has %d licenses, and the seed %x", o.LicensesIssued, o.KeySeed)
+	}
+	f.due(licensing.DueIssue, created, 10, ref)
 }
 
 func testClaims(t *testing.T, f fixture) {

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"an alias is made once, along with its license", testAlias},
 		{"settings are made and changed", testSettings},
 		{"paying stores order and license together", testIssue},
+		{"an order for many licenses gets each once", testIssueMany},
 		{"an order and its license change together", testTogether},
 		{"what is due is found by time", testDue},
 		{"devices inline and spilled", testDevices},

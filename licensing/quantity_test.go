@@ -1,0 +1,221 @@
+package licensing_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"licet/licensing"
+)
+
+// batchOf is how many licenses the transactions of these tests issue at most.
+const batchOf = 3
+
+var keysForTest, _ = keysOfTest()
+
+// manyKeys returns keys of licenses: a stand-in for those that derive from a seed.
+func manyKeys(from, to int) (keys []licensing.LicenseKey) {
+	for i := from; i < to; i++ {
+		keys = append(keys, mintFor(fmt.Sprintf("many%08d", i)))
+	}
+	return keys
+}
+
+// mintFor returns a key for 12 random bytes.
+func mintFor(entropy string) licensing.LicenseKey {
+	return keysForTest.Mint("LIC", shop, [licensing.LicenseKeyEntropy]byte([]byte(entropy)))
+}
+
+// orderOfMany returns an unpaid order for many licenses.
+func orderOfMany(quantity int) licensing.Record {
+	return ordered(func(o *licensing.Order) { o.Quantity = quantity })
+}
+
+// payMany is the payment of an order for many licenses.
+func payMany(quantity int) licensing.PayOrder {
+	keys := manyKeys(0, min(quantity, batchOf))
+	return licensing.PayOrder{Payment: "pi_1", Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: 7},
+		Key: keys[0], Seed: licensing.KeySeed{1}, More: keys[1:]}
+}
+
+func issueFrom(o *licensing.Order) licensing.IssueLicenses {
+	from := o.LicensesIssued
+	return licensing.IssueLicenses{From: from, Keys: manyKeys(from, from+batchOf)}
+}
+
+// TestPayOrderOfMany pays an order for eight licenses, and issues the others.
+func TestPayOrderOfMany(t *testing.T) {
+	r := orderOfMany(8)
+	result := must(t, &r, payMany(8), noon)
+	o := &result.Order
+	if len(r.Issued) != 3 || o.Issued() != 3 || o.Licenses() != 8 || o.LicenseKey != manyKeys(0, 1)[0] ||
+		o.KeySeed != (licensing.KeySeed{1}) || o.Terms.MaxDevices != 7 || !o.Issuing() ||
+		o.Due() != (licensing.Due{Kind: licensing.DueIssue}) {
+		t.Fatalf("issued %d, and the order is %+v", len(r.Issued), o)
+	}
+	paid := 0
+	for _, e := range r.Events {
+		if e.Type == licensing.EventOrderPaid && e.Order.LicensesIssued == 3 {
+			paid++
+		}
+	}
+	if paid != 1 || len(r.Events) != 4 {
+		t.Errorf("the events are %+v", r.Events)
+	}
+	var keys []licensing.LicenseKey
+	for _, l := range r.Issued {
+		keys = append(keys, l.Key)
+	}
+	for at := noon; o.Issuing(); {
+		r = licensing.Record{Order: new(*o)}
+		at = at.Add(time.Second)
+		o = new(must(t, &r, issueFrom(o), at).Order)
+		for _, l := range r.Issued {
+			keys = append(keys, l.Key)
+			if l.OrderNo != o.OrderNo || l.MaxDevices != 7 || !l.CreatedAt.Equal(at) || l.Sequence != 1 {
+				t.Errorf("issued %+v", l)
+			}
+		}
+		if len(r.Events) != len(r.Issued) || r.Events[0].Actor != licensing.System {
+			t.Errorf("%d licenses have the events %+v", len(r.Issued), r.Events)
+		}
+	}
+	if diff := cmp.Diff(manyKeys(0, 8), keys); diff != "" || o.Issued() != 8 || o.Due() != (licensing.Due{}) {
+		t.Errorf("the keys (-want +got):\n%s\nthe order: %+v", diff, o)
+	}
+}
+
+// TestIssueLicensesNoOp issues nothing where other licenses exist than the command says, or the issue was stopped.
+func TestIssueLicensesNoOp(t *testing.T) {
+	paid := func(change func(*licensing.Order)) licensing.Record {
+		r := orderOfMany(8)
+		must(t, &r, payMany(8), noon)
+		change(r.Order)
+		return licensing.Record{Order: r.Order}
+	}
+	next := issueFrom(&licensing.Order{LicensesIssued: 3})
+	for name, test := range map[string]struct {
+		record  licensing.Record
+		command licensing.IssueLicenses
+	}{
+		"unpaid": {orderOfMany(8), licensing.IssueLicenses{Keys: manyKeys(0, 3)}},
+		"canceled": {paid(func(o *licensing.Order) {
+			*o = licensing.Order{CanceledAt: noon, Quantity: 8}
+		}), next},
+		"another first":  {paid(func(o *licensing.Order) { o.LicensesIssued = 6 }), next},
+		"too far":        {paid(func(o *licensing.Order) { o.LicensesIssued = 1 }), next},
+		"complete":       {paid(func(o *licensing.Order) { o.Quantity = 3 }), next},
+		"refund is due":  {paid(func(o *licensing.Order) { o.RefundDue = true }), next},
+		"refunded":       {paid(func(o *licensing.Order) { o.RefundedAt = noon }), next},
+		"of one license": {paid(func(o *licensing.Order) { o.Quantity, o.LicensesIssued = 0, 0 }), next},
+	} {
+		before := *test.record.Order
+		result := must(t, &test.record, test.command, noon)
+		if test.record.Changed || len(test.record.Issued) > 0 || result.Order != before {
+			t.Errorf("%s: issued %d, and the order is %+v", name, len(test.record.Issued), result.Order)
+		}
+	}
+	r := orderOfMany(8)
+	must(t, &r, payMany(8), noon)
+	must(t, &r, next, noon)
+	if len(r.Issued) != 3 || r.Order.LicensesIssued != 3 {
+		t.Errorf("one transaction issues %d licenses", len(r.Issued))
+	}
+}
+
+// TestRefundOfMany records a refund only once all licenses are revoked. A refund that is withdrawn lets the issue go
+// on.
+func TestRefundOfMany(t *testing.T) {
+	r := orderOfMany(8)
+	must(t, &r, payMany(8), noon)
+	must(t, &r, licensing.RequestRefund{By: byKey}, noon)
+	if r.Order.Issuing() || r.Order.Due().Kind != licensing.DueRefund {
+		t.Errorf("a refund is due, and the order is %+v", r.Order)
+	}
+	for revoked := range 3 {
+		if must(t, &r, licensing.RefundOrder{Revoked: revoked}, noon); !r.Order.RefundedAt.IsZero() {
+			t.Errorf("refunded although only %d licenses are revoked: %+v", revoked, r.Order)
+		}
+	}
+	withdrawn := licensing.Record{Order: new(*r.Order)}
+	if must(t, &withdrawn, licensing.WithdrawRefund{}, noon); !withdrawn.Order.Issuing() {
+		t.Errorf("the refund was withdrawn, and the issue does not go on: %+v", withdrawn.Order)
+	}
+	if must(t, &r, licensing.RefundOrder{Revoked: 3}, noon); r.Order.RefundedAt.IsZero() || r.Order.Issuing() {
+		t.Errorf("not refunded: %+v", r.Order)
+	}
+}
+
+// TestExactlyQuantity runs payments, issues, refunds and cancellations in any order, each by itself and some with old
+// arguments: an order has each of its licenses once, in the order of their keys, and never more than it is for.
+func TestExactlyQuantity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		quantity := rapid.IntRange(2, 10).Draw(t, "quantity")
+		steps := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "steps")
+		stored := *orderOfMany(quantity).Order
+		var keys []licensing.LicenseKey
+		seen := []licensing.Order{stored}
+		for i, step := range steps {
+			old := &seen[(int(step)>>3+i)%len(seen)]
+			var c licensing.Command
+			switch step % 8 {
+			case 0:
+				c = payMany(quantity)
+			case 1, 2, 3:
+				c = issueFrom(&stored)
+			case 4:
+				c = issueFrom(old)
+			case 5:
+				c = licensing.RequestRefund{}
+			case 6:
+				c = licensing.WithdrawRefund{Tries: old.RefundTries}
+			default:
+				c = licensing.RefundOrder{Revoked: old.LicensesIssued}
+			}
+			r := licensing.Record{Order: new(stored)}
+			if _, err := licensing.Apply(&r, c, noon); err == nil && r.Changed {
+				stored = *r.Order
+				seen = append(seen, stored)
+				for _, l := range r.Issued {
+					keys = append(keys, l.Key)
+				}
+			}
+			if refund, is := c.(licensing.RefundOrder); is && r.Changed && stored.LicensesIssued > refund.Revoked {
+				t.Fatalf("refunded with %d of %d licenses revoked", refund.Revoked, stored.LicensesIssued)
+			}
+			if stored.Issued() != len(keys) || !slices.Equal(keys, manyKeys(0, min(len(keys), quantity))) {
+				t.Fatalf("the order for %d has %d licenses, with the keys %v", quantity, stored.Issued(), keys)
+			}
+		}
+		for stored.Issuing() {
+			r := licensing.Record{Order: new(stored)}
+			must(t, &r, issueFrom(&stored), noon)
+			stored = *r.Order
+		}
+		if !stored.PaidAt.IsZero() && !stored.RefundDue && stored.RefundedAt.IsZero() && stored.Issued() != quantity {
+			t.Fatalf("in the end, the order for %d has %d licenses", quantity, stored.Issued())
+		}
+	})
+}
+
+// TestKeySeed derives the same keys as a grant with the seed, and others for each index and seed.
+func TestKeySeed(t *testing.T) {
+	seed := licensing.KeySeed{1, 2}
+	grant := licensing.GrantProgress{Seed: seed, Terms: licensing.Terms{KeyPrefix: "LIC"}}
+	o := ordered(nil).Order
+	o.Quantity, o.KeySeed, o.Terms.KeyPrefix = 9, seed, "LIC"
+	o.LicenseKey = seed.Key(keysForTest, "LIC", o.Owner, 0)
+	seen := map[licensing.LicenseKey]bool{}
+	for i := range 9 {
+		key := o.Key(keysForTest, i)
+		if seen[key] || key != grant.Key(keysForTest, o.Owner, i) ||
+			key == (licensing.KeySeed{1}).Key(keysForTest, "LIC", o.Owner, i) {
+			t.Errorf("key %d is %v", i, key)
+		}
+		seen[key] = true
+	}
+}
