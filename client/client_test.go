@@ -126,11 +126,13 @@ func walk(t *testing.T, shop *client.Client) {
 	answered := must[*client.Order](t)(shop.PayOrderInSandbox(ctx, order.OrderNo))
 	paid := must[*client.Order](t)(shop.Order(ctx, order.OrderNo))
 	if !cmp.Equal(answered, paid) || paid.Status != "paid" || paid.PaidAt.IsZero() || paid.LicenseKey == "" ||
-		paid.PayURL != "" {
+		paid.PayURL != "" || !slices.Equal(paid.LicenseKeys, []string{paid.LicenseKey}) {
 		t.Errorf("the order is %+v", paid)
 	}
+	inList := *paid
+	inList.LicenseKeys = nil
 	if l := must[*client.List[client.Order]](t)(shop.ListOrders(ctx, client.OrderFilter{ProductID: product,
-		Status: "paid", BuyerEmail: buyer}, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], *paid) {
+		Status: "paid", BuyerEmail: buyer}, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], inList) {
 		t.Errorf("listed %+v", l)
 	}
 	year := client.Period{From: paid.CreatedAt, To: paid.CreatedAt.AddDate(0, 6, 0)}

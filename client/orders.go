@@ -25,11 +25,16 @@ type Order struct {
 	RefundedAt  time.Time       `json:"refunded_at"`
 	LicenseID   string          `json:"license_id"`  // set once the order is paid
 	LicenseKey  string          `json:"license_key"` // set once the order is paid
-	UpgradeOf   string          `json:"upgrade_of"`  // the key of the trial that the payment upgrades, or empty
-	Late        bool            `json:"late"`        // the payment came after ExpiresAt
-	SuccessURL  string          `json:"success_url"`
-	StateReason string          `json:"state_reason"`
-	RefundDue   bool            `json:"refund_due"` // a refund is due, and the provider has not confirmed it
+	Quantity    int             `json:"quantity"`    // how many licenses the order is for
+	// LicensesIssued is how many licenses the order has, and LicenseKeys are their keys; LicenseKey is the first. In
+	// lists and events, orders have no LicenseKeys: use Client.Order.
+	LicensesIssued int      `json:"licenses_issued"`
+	LicenseKeys    []string `json:"license_keys"`
+	UpgradeOf      string   `json:"upgrade_of"` // the key of the trial that the payment upgrades, or empty
+	Late           bool     `json:"late"`       // the payment came after ExpiresAt
+	SuccessURL     string   `json:"success_url"`
+	StateReason    string   `json:"state_reason"`
+	RefundDue      bool     `json:"refund_due"` // a refund is due, and the provider has not confirmed it
 	// PaymentProvider is where the order was paid, or must be paid: sandbox or outside; empty: that is open, or the
 	// order is free.
 	PaymentProvider  string `json:"payment_provider"`
@@ -43,6 +48,7 @@ type NewOrder struct {
 	ProductID   string `json:"product_id"`
 	Amount      int64  `json:"amount"` // in the currency's minor unit: 4900 is 49.00 USD
 	Currency    string `json:"currency"`
+	Quantity    int    `json:"quantity,omitempty"` // of licenses, up to 1000; 0: one. Amount is for all of them
 	Description string `json:"description,omitempty"`
 	BuyerEmail  string `json:"buyer_email,omitempty"`
 	Metadata    any    `json:"metadata,omitempty"`

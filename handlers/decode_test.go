@@ -249,7 +249,7 @@ func FuzzReadBodies(f *testing.F) {
 			}
 		}
 		if g, err := readBody[grant](server, body); err == nil {
-			if !validProductID(g.ProductID.value) || g.Quantity.value < 1 || g.Quantity.value > maxQuantity ||
+			if !validProductID(g.ProductID.value) || g.Quantity.value < 1 || g.Quantity.value > licensing.MaxQuantity ||
 				!g.expires.IsZero() && !g.expires.After(now) {
 				t.Fatalf("%q: %+v", body, g)
 			}

@@ -153,7 +153,7 @@ type grant struct {
 
 func (in *grant) check(c *checks) {
 	c.productID("product_id", in.ProductID)
-	c.integer("quantity", in.Quantity, true, 1, maxQuantity)
+	c.integer("quantity", in.Quantity, true, 1, licensing.MaxQuantity)
 	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
 	if in.ExternalKey.given {
 		in.expires = c.timestamp("expires_at", in.ExpiresAt) // at the other service, it may have expired

@@ -170,7 +170,7 @@ func TestOrderMembers(t *testing.T) {
 		"pay_url",
 		"created_at", "expires_at", "paid_at", "canceled_at", "refunded_at", "license_id", "license_key", "late",
 		"success_url", "state_reason", "refund_due", "upgrade_of", "account_id", "mode", "payment_provider",
-		"payment_reference"}
+		"payment_reference", "quantity", "licenses_issued", "license_keys"}
 	slices.Sort(want)
 	for _, status := range []string{"unpaid", "expired", "canceled", "paid", "refunded"} {
 		s := newService(t)

@@ -32,6 +32,9 @@ type order struct {
 	RefundedAt  timestamp             `json:"refunded_at"`
 	LicenseID   *string               `json:"license_id"`
 	LicenseKey  *string               `json:"license_key"`
+	Quantity    int                   `json:"quantity"`
+	Issued      int                   `json:"licenses_issued"`
+	LicenseKeys *[]string             `json:"license_keys"`
 	UpgradeOf   *string               `json:"upgrade_of"`
 	Late        bool                  `json:"late"`
 	SuccessURL  *string               `json:"success_url"`
@@ -43,11 +46,22 @@ type order struct {
 	Mode        licensing.Mode        `json:"mode"`
 }
 
-func (s orderRoutes) answer(o *licensing.Order) order {
-	return s.orderAnswer(o, s.cfg.Node.Now())
+// answer shows an order in a list.
+func (s orderRoutes) answer(o *licensing.Order) order { return s.orderAnswer(o, s.cfg.Node.Now()) }
+
+// alone shows one order, with the keys of its licenses. Along with an error it shows their first keys.
+func (s orderRoutes) alone(ctx context.Context, o *licensing.Order) (order, error) {
+	keys, err := s.cfg.Node.OrderKeys(ctx, o)
+	answer := s.answer(o)
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = s.keys.Text(key)
+	}
+	answer.LicenseKeys = &texts
+	return answer, err
 }
 
-// orderAnswer shows an order as of a time.
+// orderAnswer shows an order as of a time, without the keys of its licenses except the first.
 func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 	status := o.Status(at)
 	answer := order{
@@ -64,6 +78,8 @@ func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 		PaidAt:      timestamp(o.PaidAt),
 		CanceledAt:  timestamp(o.CanceledAt),
 		RefundedAt:  timestamp(o.RefundedAt),
+		Quantity:    o.Licenses(),
+		Issued:      o.Issued(),
 		Late:        o.Late,
 		SuccessURL:  orNull(o.SuccessURL),
 		StateReason: orNull(o.StateReason),
@@ -90,6 +106,7 @@ type newOrder struct {
 	ProductID      text    `json:"product_id"`
 	Amount         integer `json:"amount"`
 	Currency       text    `json:"currency"`
+	Quantity       integer `json:"quantity"`
 	Description    text    `json:"description"`
 	BuyerEmail     text    `json:"buyer_email"`
 	Metadata       object  `json:"metadata"`
@@ -106,6 +123,7 @@ func (in *newOrder) check(c *checks) {
 	c.productID("product_id", in.ProductID)
 	c.integer("amount", in.Amount, true, 0, licensing.MaxAmount)
 	in.currency = c.currency("currency", in.Currency)
+	c.integer("quantity", in.Quantity, false, 1, licensing.MaxQuantity)
 	c.description("description", in.Description)
 	c.email("buyer_email", in.BuyerEmail, false)
 	c.metadata("metadata", in.Metadata)
@@ -117,6 +135,9 @@ func (in *newOrder) check(c *checks) {
 		}
 		if in.Amount.given && in.Amount.value == 0 {
 			c.add("upgrade_of", "must be left out of a free order: paying upgrades a trial")
+		}
+		if in.Quantity.value > 1 {
+			c.add("quantity", "must be 1 along with upgrade_of, which names one license")
 		}
 	}
 	outside := string(licensing.ProviderOutside)
@@ -135,10 +156,18 @@ func (s orderRoutes) createOrder(ctx context.Context, c *call, in newOrder) (ord
 	if err != nil {
 		return order{}, err
 	}
+	quantity := int(in.Quantity.value)
+	if quantity > 1 {
+		if err := s.responses.reserve(c, quantity*keyInOrder); err != nil {
+			return order{}, err
+		}
+		s.rates.chargeLicenses(c, quantity)
+	}
 	o, replayed, err := s.cfg.Node.CreateOrder(ctx, c.owner(), service.NewOrder{
 		ProductID:   in.ProductID.value,
 		Amount:      int64(in.Amount.value),
 		Currency:    in.currency,
+		Quantity:    quantity,
 		Description: in.Description.value,
 		BuyerEmail:  in.BuyerEmail.value,
 		Metadata:    string(in.Metadata.value),
@@ -148,16 +177,23 @@ func (s orderRoutes) createOrder(ctx context.Context, c *call, in newOrder) (ord
 		By:          c.actor(),
 		Once:        in.once,
 	})
-	return s.changedOrder(c, &o, replayed, err)
+	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 
-// changedOrder answers an order that the request has changed.
-func (s orderRoutes) changedOrder(c *call, o *licensing.Order, replayed bool, err error) (order, error) {
+// keyInOrder is more than a license key takes in a response.
+const keyInOrder = 48
+
+// changedOrder answers an order that the request has changed. Licenses that can't be read are shown with their first
+// keys: an error would say that the change did not happen.
+func (s orderRoutes) changedOrder(
+	ctx context.Context, c *call, o *licensing.Order, replayed bool, err error,
+) (order, error) {
 	c.replayed = replayed
 	if err != nil {
 		return order{}, err
 	}
-	return s.answer(o), nil
+	answer, _ := s.alone(ctx, o)
+	return answer, nil
 }
 
 // orderPath names an order.
@@ -171,7 +207,11 @@ func (s orderRoutes) getOrder(ctx context.Context, c *call, in orderPath) (order
 	if err != nil {
 		return order{}, err
 	}
-	return s.answer(&o), nil
+	answer, err := s.alone(ctx, &o)
+	if err != nil {
+		return order{}, err
+	}
+	return answer, nil
 }
 
 // orderChange asks to change the state of an order.
@@ -187,7 +227,7 @@ func (s orderRoutes) cancelOrder(ctx context.Context, c *call, in orderChange) (
 	if err == nil && !replayed {
 		s.cfg.Desk.Canceled(ctx, o)
 	}
-	return s.changedOrder(c, &o, replayed, err)
+	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 
 // refundOrder refunds a paid order, and revokes its license.
@@ -197,7 +237,7 @@ func (s orderRoutes) refundOrder(ctx context.Context, c *call, in orderChange) (
 	if err == nil {
 		s.cfg.Node.ShowCurrentKey(ctx, &o)
 	}
-	return s.changedOrder(c, &o, replayed, err)
+	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 
 // outsidePayment says that the shop has received the payment of an order itself.
@@ -255,7 +295,7 @@ func (s orderRoutes) recordPayment(ctx context.Context, c *call, in outsidePayme
 	if err == nil {
 		s.cfg.Node.ShowCurrentKey(ctx, &o)
 	}
-	return s.changedOrder(c, &o, replayed, err)
+	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 
 // paySandbox pays an order of test mode without a buyer.
@@ -264,10 +304,8 @@ func (s orderRoutes) paySandbox(ctx context.Context, c *call, in orderPath) (ord
 	if err != nil {
 		return order{}, err
 	}
-	if o, err = s.cfg.Desk.PaySandbox(ctx, o); err != nil {
-		return order{}, err
-	}
-	return s.answer(&o), nil
+	o, err = s.cfg.Desk.PaySandbox(ctx, o)
+	return s.changedOrder(ctx, c, &o, false, err)
 }
 
 // buyerRedaction asks to redact a buyer's orders.

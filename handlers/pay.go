@@ -88,7 +88,7 @@ func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (docu
 	if err != nil && licensing.ReasonOf(err) != licensing.ReasonProductNotFound {
 		return document{}, err
 	}
-	return s.orderPage(&o, in.path(), cmp.Or(product.Name, o.ProductID), pending)
+	return s.orderPage(ctx, &o, in.path(), cmp.Or(product.Name, o.ProductID), pending)
 }
 
 // orderToPay looks up the order of a pay page. The token in the address may be a guess, so a wrong token counts as a
@@ -172,15 +172,21 @@ func seeOther(location string) document {
 	}
 }
 
+// maxKeysOnPage is how many license keys the page of an order shows. Of more keys it says how many there are.
+const maxKeysOnPage = 20
+
 // orderPage renders the pay page of an order, which is at a path, or its result. product is the name of the product for
-// people. pending: a payment is on its way. The page shows the license key only if the order has no success_url:
-// otherwise the shop shows it.
-func (s payRoutes) orderPage(o *licensing.Order, path, product string, pending bool) (document, error) {
+// people. pending: a payment is on its way. The page shows the license keys only if the order has no success_url:
+// otherwise the shop shows them.
+func (s payRoutes) orderPage(
+	ctx context.Context, o *licensing.Order, path, product string, pending bool,
+) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
 		Product:     product,
 		Description: o.Description,
 		Amount:      o.Amount,
+		Quantity:    o.Licenses(),
 		Currency:    o.Currency,
 		State:       paypage.State(o.Status(s.cfg.Node.Now())),
 		ExpiresAt:   o.ExpiresAt,
@@ -193,7 +199,15 @@ func (s payRoutes) orderPage(o *licensing.Order, path, product string, pending b
 		p.State = paypage.Processing
 	}
 	if o.SuccessURL == "" && !o.LicenseKey.IsZero() {
-		p.LicenseKey = s.keys.Text(o.LicenseKey)
+		if p.Licenses = o.Issued(); p.Licenses <= maxKeysOnPage {
+			keys, err := s.cfg.Node.OrderKeys(ctx, o)
+			if err != nil {
+				return document{}, err
+			}
+			for _, key := range keys {
+				p.LicenseKeys = append(p.LicenseKeys, s.keys.Text(key))
+			}
+		}
 	}
 	render := s.pages.Result
 	if p.State == paypage.Unpaid && !pending {

@@ -106,6 +106,14 @@ func (l *rateLimits) charge(c *call) {
 	c.charged = max(c.charged, tokens)
 }
 
+// chargeLicenses takes the tokens of new licenses, as a grant of so many does, before the change: many may come at
+// once.
+func (l *rateLimits) chargeLicenses(c *call, quantity int) {
+	tokens := quantity * grantedLicense * changeFactor / bytesPerToken
+	l.limits.AccountCost(c.key.Owner, tokens-c.charged)
+	c.charged = max(c.charged, tokens)
+}
+
 // chargeAPIKey takes the tokens of a new API key or a new secret, before the change: many may come at once.
 func (l *rateLimits) chargeAPIKey(c *call) { l.limits.AccountCost(c.key.Owner, apiKeyTokens) }
 

@@ -25,7 +25,6 @@ const (
 	maxWebhookDescription = 255
 	maxSuccessURL         = 2000
 	maxMetadataName       = 40
-	maxQuantity           = 1000
 	maxMaxDevices         = 1_000_000
 	maxRemovals           = 1_000_000
 	problemRequired       = "is required"

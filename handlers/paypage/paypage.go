@@ -37,9 +37,13 @@ type Page struct {
 	State       State
 	ExpiresAt   time.Time // zero: not shown
 	Sandbox     bool      // the page says that no money moves
-	LicenseKey  string    // the result of a paid order shows it; may be empty
-	SuccessURL  string    // the result of a paid order links to it; may be empty
-	Action      string    // the path of the pay page, to which its form posts
+	Quantity    int       // of licenses that the order is for; 0: one
+	// LicenseKeys are the keys of the order's licenses, and Licenses is how many the order has. The result of a paid
+	// order shows the keys, or the number if there are no keys. Both may be empty.
+	LicenseKeys []string
+	Licenses    int
+	SuccessURL  string // the result of a paid order links to it; may be empty
+	Action      string // the path of the pay page, to which its form posts
 }
 
 // outcome is the text of a page without a form.
@@ -113,7 +117,7 @@ func New() *Renderer {
 // license key, which only Result shows.
 func (r *Renderer) Order(w io.Writer, p Page) error {
 	if p.State != Unpaid {
-		p.LicenseKey = ""
+		p.LicenseKeys, p.Licenses = nil, 0
 		return r.Result(w, p)
 	}
 	amount := licensing.FormatAmount(p.Amount, p.Currency, "en")
@@ -140,7 +144,7 @@ func (r *Renderer) Result(w io.Writer, p Page) error {
 	if p.State == Paid {
 		v.Continue = safeLink(p.SuccessURL)
 	} else {
-		p.LicenseKey = ""
+		p.LicenseKeys, p.Licenses = nil, 0
 	}
 	return r.render(w, "result", v)
 }

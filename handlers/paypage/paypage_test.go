@@ -24,9 +24,9 @@ func order() Page {
 		Currency:    "USD",
 		State:       Unpaid,
 		ExpiresAt:   time.Date(2026, 3, 1, 13, 30, 15, 0, time.FixedZone("", 3600)),
-		LicenseKey:  "AURORA-01K8Q-2M7V3-X9Z4T-6B8N0-P5R1S",
-		SuccessURL:  "https://shop.example/thanks?a=1&b=2",
-		Action:      "/pay/ord_1/token",
+		LicenseKeys: []string{"AURORA-01K8Q-2M7V3-X9Z4T-6B8N0-P5R1S"}, Licenses: 1,
+		SuccessURL: "https://shop.example/thanks?a=1&b=2",
+		Action:     "/pay/ord_1/token",
 	}
 }
 
@@ -148,7 +148,7 @@ func TestResult(t *testing.T) {
 
 func TestPaidWithoutKeyOrSuccessURL(t *testing.T) {
 	p := inState(Paid)
-	p.LicenseKey, p.SuccessURL = "", ""
+	p.LicenseKeys, p.Licenses, p.SuccessURL = nil, 0, ""
 	lacks(t, renderResult(t, p), "license key", "<nav", "Continue")
 }
 
@@ -201,7 +201,7 @@ func TestPagesOfNoOrder(t *testing.T) {
 // TestHostileText: pages escape all text of shops.
 func TestHostileText(t *testing.T) {
 	const evil = `</title></style>"'><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
-	p := Page{OrderNo: evil, Product: evil, Description: evil, Currency: evil, LicenseKey: evil,
+	p := Page{OrderNo: evil, Product: evil, Description: evil, Currency: evil, LicenseKeys: []string{evil},
 		SuccessURL: evil, Action: `javascript:alert(1)`, Amount: 1}
 	pages := []string{render(t, func(w io.Writer) error { return New().Problem(w, evil, evil, evil) })}
 	for state := range outcomes {

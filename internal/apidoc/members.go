@@ -104,6 +104,8 @@ func members() map[string]string {
 		"late":              "whether the order was paid after it had expired; late payments are honored",
 		"license":           "the license, without its devices",
 		"license_key":       "the license key",
+		"license_keys":      "the keys of all licenses of the order so far, in a fixed order; null in lists and events",
+		"licenses_issued":   "how many licenses the order has; all come within a minute after the payment",
 		"licenses":          "the licenses",
 		"limit":             "maximum number of items of the page. Left out: 20",
 		"limit_bytes":       "where ordinary growth ends, in bytes; 0: nowhere",
@@ -307,6 +309,8 @@ func members() map[string]string {
 			"again by itself; `done` or `canceled`",
 		"Rollout.licenses": "number of the product's licenses that were issued before, as far as the rollout has come",
 
+		"Order.quantity":    "how many licenses the order is for",
+		"NewOrder.quantity": "how many licenses the order is for; `amount` is for all of them. Left out: 1",
 		"NewOrder.success_url": "where the result page leads the buyer after payment: `https://` (`http://` for " +
 			"`localhost` and loopback addresses), percent-encoded, without user information and fragment; the host " +
 			"and the port are checked as for a webhook endpoint",
@@ -314,7 +318,7 @@ func members() map[string]string {
 		"Order.expires_at":   "until when the order can be paid in time",
 		"License.id":         "the id of the license, for URLs and logs: an id activates nothing",
 		"Order.license_id":   "the id of the license; set once paid",
-		"Order.license_key":  "set once paid. It stays after a refund, which revokes the license",
+		"Order.license_key":  "the key of the first license; set once paid. It stays after a refund, which revokes it",
 		"Order.status":       "`expired`: not paid by `expires_at`",
 		"Redaction.orders":   "number of redacted orders",
 		"Redaction.licenses": "number of redacted licenses: those of the orders, and granted licenses of the buyer",
@@ -381,12 +385,3 @@ const (
 	keyStatus      = "`expired`: `expires_at` is past"
 	twoSecrets     = "until when messages are also signed with the previous secret, or null"
 )
-
-// description returns the description of a member of a schema, or of a parameter of an operation; empty: none.
-func description(of, name string) string {
-	all := members()
-	if own, has := all[of+"."+name]; has {
-		return own
-	}
-	return all[name]
-}

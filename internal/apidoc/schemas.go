@@ -65,7 +65,12 @@ func (s *schemas) ofMember(of, name string, typ reflect.Type) *openapi.Schema {
 		if typ.Elem().Kind() == reflect.Struct {
 			return s.ofAnswer(typ.Elem())
 		}
-		schema := s.scalar(name, typ.Elem())
+		var schema *openapi.Schema
+		if typ.Elem().Kind() == reflect.Slice {
+			schema = s.ofMember("", "", typ.Elem())
+		} else {
+			schema = s.scalar(name, typ.Elem())
+		}
 		schema.Type = append(schema.Type, "null")
 		if schema.Enum != nil {
 			schema.Enum = append(schema.Enum, nil)
@@ -150,4 +155,13 @@ const pingType licensing.EventType = "webhook.ping"
 func described(of, name string, schema *openapi.Schema) *openapi.Schema {
 	schema.Description = description(of, name)
 	return schema
+}
+
+// description returns the description of a member of a schema, or of a parameter of an operation; empty: none.
+func description(of, name string) string {
+	all := members()
+	if own, has := all[of+"."+name]; has {
+		return own
+	}
+	return all[name]
 }

@@ -1,6 +1,8 @@
 package bulk
 
 import (
+	"strconv"
+
 	"licet/client"
 	"licet/licensing"
 )
@@ -9,7 +11,7 @@ import (
 func OrderColumns() []string {
 	return []string{
 		"order_no", "status", "product_id", "buyer_email", "created_at", "paid_at", "refunded_at",
-		"currency", "gross", "refunded", "fee", "payment_provider", "reference",
+		"currency", "gross", "refunded", "fee", "payment_provider", "reference", "quantity",
 	}
 }
 
@@ -28,6 +30,6 @@ func exportedOrder(o *client.Order) []string {
 		stamp(o.CreatedAt), stamp(o.PaidAt), stamp(o.RefundedAt),
 		guard(o.Currency), licensing.DecimalAmount(gross, o.Currency),
 		licensing.DecimalAmount(refunded, o.Currency), "",
-		guard(o.PaymentProvider), guard(o.PaymentReference),
+		guard(o.PaymentProvider), guard(o.PaymentReference), strconv.Itoa(max(o.Quantity, 1)),
 	}
 }

@@ -36,7 +36,7 @@ func TestExportOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	dollars := sold(t, c, "=1+1", client.NewOrder{Amount: 4905, Currency: "USD", BuyerEmail: "anna@example.com"})
-	yen := sold(t, c, "INV-2", client.NewOrder{Amount: 1_000_000_000_000, Currency: "JPY"})
+	yen := sold(t, c, "INV-2", client.NewOrder{Amount: 1_000_000_000_000, Currency: "JPY", Quantity: 40})
 	dinars := sold(t, c, "INV-3", client.NewOrder{Amount: 7, Currency: "KWD"})
 	back, err := c.RefundOrder(t.Context(), dinars.OrderNo, "")
 	if err != nil {
@@ -50,13 +50,14 @@ func TestExportOrders(t *testing.T) {
 	const form = "2006-01-02T15:04:05.000Z"
 	want := strings.Join([]string{
 		strings.Join(bulk.OrderColumns(), ","),
-		fmt.Sprintf("%s,refunded,editor,,%s,%s,%s,KWD,0.007,0.007,,outside,INV-3", back.OrderNo,
+		fmt.Sprintf("%s,refunded,editor,,%s,%s,%s,KWD,0.007,0.007,,outside,INV-3,1", back.OrderNo,
 			back.CreatedAt.UTC().Format(form), back.PaidAt.UTC().Format(form), back.RefundedAt.UTC().Format(form)),
-		fmt.Sprintf("%s,paid,editor,,%s,%s,,JPY,1000000000000,0,,outside,INV-2", yen.OrderNo,
+		fmt.Sprintf("%s,paid,editor,,%s,%s,,JPY,1000000000000,0,,outside,INV-2,40", yen.OrderNo,
 			yen.CreatedAt.UTC().Format(form), yen.PaidAt.UTC().Format(form)),
-		fmt.Sprintf("%s,paid,editor,anna@example.com,%s,%s,,USD,49.05,0.00,,outside,'=1+1", dollars.OrderNo,
+		fmt.Sprintf("%s,paid,editor,anna@example.com,%s,%s,,USD,49.05,0.00,,outside,'=1+1,1", dollars.OrderNo,
 			dollars.CreatedAt.UTC().Format(form), dollars.PaidAt.UTC().Format(form)),
-		fmt.Sprintf("%s,unpaid,editor,,%s,,,USD,0.00,0.00,,,", unpaid.OrderNo, unpaid.CreatedAt.UTC().Format(form)), "",
+		fmt.Sprintf("%s,unpaid,editor,,%s,,,USD,0.00,0.00,,,,1", unpaid.OrderNo,
+			unpaid.CreatedAt.UTC().Format(form)), "",
 	}, "\n")
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"licet/client"
 	"licet/licensing"
@@ -132,12 +133,14 @@ func (s orderGroup) ordersCreate() *cobra.Command {
 order with amount 0 is paid at once.`,
 		example: `  licet orders create --product-id editor --price 49.00 --currency USD
   licet orders create --product-id editor --price 49.00 --currency USD \
-    --buyer-email anna@example.com --idempotency-key checkout-8114`,
+    --buyer-email anna@example.com --idempotency-key checkout-8114
+  licet orders create --product-id editor --price 900.00 --currency USD --quantity 20`,
 		route: "POST /v1/orders", scope: "orders",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&order.ProductID, "product-id", "", "`product` of the order")
 			paying.addFlags(cmd, 0, "")
+			quantityFlag(fs, &order)
 			fs.StringVar(&order.Description, "description", "", "`text` about the order")
 			fs.StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the order, or @ and a file name")
@@ -165,6 +168,12 @@ order with amount 0 is paid at once.`,
 			})
 		},
 	})
+}
+
+// quantityFlag adds the flag of an order's number of licenses. Left out, the request has no quantity, which older
+// services don't know.
+func quantityFlag(fs *pflag.FlagSet, order *client.NewOrder) {
+	fs.IntVar(&order.Quantity, "quantity", 0, "`number` of licenses; the price is for all of them (default 1)")
 }
 
 func (s orderGroup) ordersCancel() *cobra.Command {

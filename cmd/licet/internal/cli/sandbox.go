@@ -42,14 +42,16 @@ func (s sandboxGroup) sandboxBuy() *cobra.Command {
 	var paying price
 	return s.command(spec{
 		use: "buy PRODUCT_ID", short: "Order a product, pay and print the license key",
-		long: `Order a product, pay the order in the sandbox, and print the license key. If the product does not
-exist, the order creates the product. With --output json, the command prints the paid order.`,
+		long: `Order a product, pay the order in the sandbox, and print the license key, or each license key on a line
+of its own. If the product does not exist, the order creates the product. With --output json, the command prints the
+paid order.`,
 		example: `  licet sandbox buy editor
   licet sandbox buy editor --price 19.00 --currency EUR --buyer-email anna@example.com
   licet licenses activate "$(licet sandbox buy editor)" laptop-1`,
 		scope: "orders",
 		flags: func(cmd *cobra.Command) {
 			paying.addFlags(cmd, 4900, "USD")
+			quantityFlag(cmd.Flags(), &order)
 			cmd.Flags().StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
 		},
 		run: func(c *session, args []string) (err error) {
@@ -85,8 +87,18 @@ func (c *session) buy(order client.NewOrder) error {
 	if c.json {
 		return c.print(data)
 	}
-	if err := c.write([]byte(plain(made.LicenseKey) + "\n")); err != nil {
-		return err
+	keys := []string{made.LicenseKey}
+	if len(made.LicenseKeys) > 1 {
+		keys = made.LicenseKeys
+	}
+	for _, key := range keys {
+		if err := c.write([]byte(plain(key) + "\n")); err != nil {
+			return err
+		}
+	}
+	if missing := made.Quantity - made.LicensesIssued; missing > 0 {
+		fmt.Fprintf(c.stderr, "%d licenses follow within a minute: see licet orders get %s\n", missing,
+			plain(made.OrderNo))
 	}
 	at := ""
 	if c.target.urlFrom != c.setup.DevEnv { // it may be another service than that of the directory
