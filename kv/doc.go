@@ -138,6 +138,7 @@
 //	eventsweep.go    removing old events
 //	eventmarks.go    how old events are, and how many bytes each owner has
 //	eventbudget.go   removing events beyond the budget
+//	paymentlistings.go lists of the payments of an order
 //	listings.go      pages of licenses, orders, products and API keys
 //	skiplist.go      reading a listing from its end
 //	sales.go         payments and refunds by time: writing and reading them

@@ -326,11 +326,15 @@ func (l *lab) issuing() licensing.Order {
 	key := func(i int) licensing.LicenseKey { return seed.Key(l.keys, order.Terms.KeyPrefix, labOwner, i) }
 	ref := licensing.OrderRef(labOwner, order.OrderNo)
 	paying := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: ref}))(l.t)[0]
-	pay := licensing.PayOrder{Payment: "sandbox_1", Terms: order.Terms, Key: key(0), Seed: seed,
-		More: []licensing.LicenseKey{key(1), key(2)}}
+	pay := licensing.PayOrder{Payment: order.OrderNo[len(order.OrderNo)-16:], Terms: order.Terms, Key: key(0),
+		Seed: seed, More: []licensing.LicenseKey{key(1), key(2)}}
 	kvtest.Must(licensing.Apply(&paying.Record, pay, order.CreatedAt))(l.t)
+	var paid licensing.Record
+	kvtest.Must(licensing.Apply(&paid, licensing.AddPayment{Order: *paying.Record.Order,
+		Provider: licensing.ProviderSandbox, Payment: pay.Payment}, order.CreatedAt))(l.t)
 	outcome := kvtest.Must(l.store.Commit(l.ctx(), store.Change{
-		Writes: []store.Write{{Ref: ref, Token: paying.Token, Record: paying.Record}}}))(l.t)
+		Writes: []store.Write{{Ref: ref, Token: paying.Token, Record: paying.Record},
+			{Ref: licensing.PaymentRef(labOwner, licensing.ProviderSandbox, pay.Payment), Record: paid}}}))(l.t)
 	if !outcome.Landed {
 		l.t.Fatal("the payment did not land")
 	}

@@ -327,20 +327,6 @@ func (o *Orders) PayOrder(
 	})
 }
 
-// payRecorded is payTogether with the record of the payment.
-func (o *Orders) payRecorded(
-	ctx context.Context, claim *node.Claim, order *licensing.Order, pay licensing.PayOrder,
-	paying func(licensing.PayOrder) licensing.Command,
-) (licensing.Result, error) {
-	record := licensing.PaymentRef(order.Owner, pay.Provider, pay.Payment)
-	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
-		return licensing.AddPayment{Order: paid.Order, Provider: pay.Provider, Payment: pay.Payment, By: pay.By}
-	}}
-	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {
-		return o.payTogether(ctx, claim, order, pay, paying, add)
-	})
-}
-
 // newPayment returns a payment of an order, with new keys and the current terms of the product.
 func (o *Orders) newPayment(ctx context.Context, order *licensing.Order) (licensing.PayOrder, error) {
 	terms := order.Terms

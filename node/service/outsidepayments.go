@@ -69,3 +69,17 @@ func (o *Orders) recordOutside(
 	}
 	return o.payRecorded(ctx, claim, order, pay, paying)
 }
+
+// payRecorded is payTogether with the record of the payment.
+func (o *Orders) payRecorded(
+	ctx context.Context, claim *node.Claim, order *licensing.Order, pay licensing.PayOrder,
+	paying func(licensing.PayOrder) licensing.Command,
+) (licensing.Result, error) {
+	record := licensing.PaymentRef(order.Owner, pay.Provider, pay.Payment)
+	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
+		return licensing.AddPayment{Order: paid.Order, Provider: pay.Provider, Payment: pay.Payment, By: pay.By}
+	}}
+	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {
+		return o.payTogether(ctx, claim, order, pay, paying, add)
+	})
+}
