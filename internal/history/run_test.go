@@ -74,7 +74,7 @@ type run struct {
 
 func newRun(seed uint64, b bug) *run {
 	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{},
-		many: map[string]bool{},
+		many:       map[string]bool{},
 		recordings: map[recordedEnd]recording{}, tried: map[licensing.Ref]bool{},
 		starting: map[licensing.Ref]int{}, rolls: map[rolled]recording{}}
 	r.bank = newBank(r)
