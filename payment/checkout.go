@@ -85,12 +85,10 @@ func (d *Desk) beginCheckout(
 func (d *Desk) lookAtCheckout(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (now licensing.Order, redirect string, over bool, err error) {
-	state, err := d.look(ctx, provider, Object{Kind: ObjectCheckout, ID: order.Checkout})
+	state, err := d.checkoutState(ctx, provider, order)
 	switch {
-	case errors.Is(err, ErrUnknownObject): // such as after the shop has changed its account at the provider
-		state.Outcome = OutcomeEnded
 	case err != nil:
-		return licensing.Order{}, "", false, providerFailed(err)
+		return licensing.Order{}, "", false, err
 	case state.Outcome == OutcomeOpen:
 		return order, state.URL, false, nil
 	}
@@ -98,7 +96,22 @@ func (d *Desk) lookAtCheckout(
 	return now, "", state.Outcome != OutcomePending && now.PaidAt.IsZero(), err
 }
 
-// record stores what the provider says about the checkout or the payment of an order.
+// checkoutState asks the provider about the checkout of the order. A checkout that the provider does not know has
+// ended: the shop may have changed its account at the provider.
+func (d *Desk) checkoutState(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
+	object := Object{Kind: ObjectCheckout, ID: order.Checkout}
+	state, err := d.look(ctx, provider, object)
+	switch {
+	case errors.Is(err, ErrUnknownObject):
+		return State{Object: object, Outcome: OutcomeEnded}, nil
+	case err != nil:
+		return State{}, providerFailed(err)
+	}
+	return state, nil
+}
+
+// record stores what the provider says about a checkout or a payment of an order. Only an answer about the latest
+// attempt's checkout says whether this checkout is over: a payment may belong to an earlier attempt.
 func (d *Desk) record(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (licensing.Order, error) {
@@ -111,13 +124,10 @@ func (d *Desk) record(
 			return licensing.Order{}, err
 		}
 	}
-	if state.Kind == ObjectCheckout && state.ID != order.Checkout || !order.CheckoutOpen() {
+	if state.Kind != ObjectCheckout || state.ID != order.Checkout || !order.CheckoutOpen() {
 		return order, nil
 	}
 	over := state.Outcome != OutcomeOpen && state.Outcome != OutcomePending
-	if state.Kind != ObjectCheckout && !over {
-		return order, nil
-	}
 	return d.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: over})
 }
 
@@ -211,13 +221,9 @@ func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
 			return err
 		}
 	default:
-		state, err := d.look(ctx, provider, Object{Kind: ObjectCheckout, ID: order.Checkout})
-		if errors.Is(err, ErrUnknownObject) {
-			note.Over = true
-			break
-		}
+		state, err := d.checkoutState(ctx, provider, order)
 		if err != nil {
-			return providerFailed(err)
+			return err
 		}
 		_, err = d.record(ctx, provider, order, state)
 		return err

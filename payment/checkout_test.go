@@ -134,6 +134,16 @@ func TestCheckoutAttemptsFollow(t *testing.T) {
 	if second := c.pay(o); second == "" || second == first || c.till.open(o.OrderNo) != 1 {
 		t.Errorf("after a failed payment, Pay leads to %q", second)
 	}
+	// The payment of the first attempt is canceled at last: that says nothing about the second checkout.
+	for _, s := range c.till.sessions {
+		if s.Outcome == payment.OutcomeFailed {
+			s.Outcome, s.Payment = payment.OutcomeEnded, "pi_first"
+		}
+	}
+	if err := c.desk.Called(c.ctx, owner, payment.Object{Kind: payment.ObjectPayment, ID: "pi_first"}); err != nil {
+		t.Fatal(err)
+	}
+	c.status("the first payment is canceled", o, licensing.OrderUnpaid, true)
 	c.till.spent = 100
 	hopeless := c.create()
 	if _, _, err := c.desk.Pay(c.ctx, hopeless); licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
@@ -217,8 +227,8 @@ func TestCallbacksLost(t *testing.T) {
 	sweep() // nothing is due
 }
 
-// TestMisfits: a payment that is not the one that the order asks for changes nothing, and neither does a callback about
-// a foreign object.
+// TestMisfits: a payment with another amount, currency or mode than the order changes nothing, and neither does a
+// callback about a foreign object.
 func TestMisfits(t *testing.T) {
 	c := atTill(t)
 	for name, spoil := range map[string]func(*session){
