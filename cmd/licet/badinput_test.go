@@ -33,7 +33,10 @@ func TestBadInput(t *testing.T) {
 	}
 	weakest, weakOfWebhooks := weakKey("webhooks:read"), weakKey("products:read")
 	table := badTable(t, p.badThings(t, b.store))
-	routes := inputsOfRoutes()
+	// Callbacks of payment providers have a signature and no members: TestStripe sends bad ones.
+	routes := slices.DeleteFunc(inputsOfRoutes(), func(r *routeInputs) bool {
+		return strings.HasPrefix(r.Pattern, "/v1/callbacks/")
+	})
 	for _, r := range routes {
 		row, listed := table[r.name()]
 		if !listed {

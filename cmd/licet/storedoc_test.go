@@ -95,7 +95,7 @@ func TestDocumentedPaymentsRun(t *testing.T) {
 	page := docPage(t, "guides/payments.md")
 	p, out, blocks := runDocumented(t, page+page)
 	wantOutput(t, out, "pay_8114")
-	if n := len(p.want(t, 200, "GET", "/v1/licenses", "").Data.list("licenses")); n != 1 || blocks != 8 {
+	if n := len(p.want(t, 200, "GET", "/v1/licenses", "").Data.list("licenses")); n != 1 || blocks != 12 {
 		t.Errorf("%d licenses after %d blocks", n, blocks)
 	}
 }
@@ -106,7 +106,7 @@ func TestDocumentedBooksRun(t *testing.T) {
 	page := docPage(t, "guides/books.md")
 	_, out, blocks := runDocumented(t, page+"\n```sh\ncat march.csv\n```\n")
 	wantOutput(t, out, "march.csv: 1 order\n", "march-refunds.csv: 0 orders\n",
-		",2025-03-14T09:26:53.000Z,,USD,49.00,0.00,,outside,INV-2025-0042\n",
+		",2025-03-14T09:26:53.000Z,,USD,49.00,0.00,,outside,INV-2025-0042,1\n",
 		"2025-03  USD       1         4900   0        0         4900\n", `"period":"2025-03-14"`)
 	if blocks != 5 {
 		t.Errorf("the page has %d blocks", blocks-1)
