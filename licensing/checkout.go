@@ -100,7 +100,7 @@ func (c NoteAnswer) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // CheckoutOpen reports whether the provider must be asked about the order's latest attempt: the attempt has no checkout
-// yet, or one that is not over.
+// yet, or its checkout is not over.
 func (o *Order) CheckoutOpen() bool { return !o.AskAt.IsZero() }
 
 // askSoon makes a sweep ask the provider at once about a checkout that is not over.

@@ -72,7 +72,7 @@ type Sales struct {
 	Refunded int64 // what went back to them
 }
 
-// Net returns what is left of the payments.
+// Net returns Gross less Refunded.
 func (s *Sales) Net() int64 { return s.Gross - s.Refunded }
 
 // SalesPeriod is the sum of the sales of a day or a month in one currency.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node/store"
 	"licet/payment"
@@ -70,11 +71,6 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order, _ licensing.Paymen
 	return payment.State{Outcome: payment.OutcomeDone}, what.says
 }
 
-// sandboxPayment is a payment of the sandbox with a reference.
-func sandboxPayment(reference string) licensing.Payment {
-	return licensing.Payment{Provider: licensing.ProviderSandbox, Reference: reference}
-}
-
 // report reports all unacknowledged payments to a desk.
 func (b *bank) report(ctx context.Context, desk *payment.Desk) error {
 	b.mu.Lock()
@@ -84,7 +80,7 @@ func (b *bank) report(ctx context.Context, desk *payment.Desk) error {
 	}
 	b.mu.Unlock()
 	for _, o := range unacknowledged {
-		if _, err := desk.Confirm(ctx, o, sandboxPayment(b.taken[o.OrderNo])); err != nil {
+		if _, err := desk.Confirm(ctx, o, nodetest.SandboxPayment(b.taken[o.OrderNo])); err != nil {
 			return err
 		}
 		b.mu.Lock()

@@ -132,14 +132,14 @@ func TestDesk(t *testing.T) {
 	}
 	check("canceled", canceled, licensing.OrderCanceled, false, false)
 	p.failing = true
-	if _, err := desk.Confirm(ctx, canceled, sandboxPayment("late money")); !errors.Is(err,
+	if _, err := desk.Confirm(ctx, canceled, nodetest.SandboxPayment("late money")); !errors.Is(err,
 		&licensing.Error{Reason: licensing.ReasonProviderFailed}) {
 		t.Errorf("the refund failed, and Confirm says: %v", err)
 	}
 	check("refund owed", canceled, licensing.OrderCanceled, false, false)
 	p.failing = false
 	for range 3 {
-		if _, err := desk.Confirm(ctx, canceled, sandboxPayment("late money")); err != nil {
+		if _, err := desk.Confirm(ctx, canceled, nodetest.SandboxPayment("late money")); err != nil {
 			t.Fatal(err)
 		}
 	}

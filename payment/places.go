@@ -36,73 +36,45 @@ type sharing struct {
 	owner  licensing.Owner
 }
 
-// enter takes a place.
-func (p *sharing) enter(ctx context.Context) (leave func(), err error) {
+// inPlace sends a request in a place of the owner.
+func inPlace[T any](ctx context.Context, p *sharing, request func() (T, error)) (result T, err error) {
 	if err := p.places.Enter(ctx, p.owner); err != nil {
 		if errors.Is(err, fair.ErrFull) {
 			err = licensing.ErrOverloaded
 		}
-		return nil, err
+		return result, err
 	}
-	return func() { p.places.Leave(p.owner) }, nil
+	defer p.places.Leave(p.owner)
+	return request()
 }
 
 // Begin implements Provider.
 func (p *sharing) Begin(ctx context.Context, order licensing.Order) (Step, error) {
-	leave, err := p.enter(ctx)
-	if err != nil {
-		return Step{}, err
-	}
-	defer leave()
-	return p.Provider.Begin(ctx, order)
+	return inPlace(ctx, p, func() (Step, error) { return p.Provider.Begin(ctx, order) })
 }
 
 // Look implements Provider.
 func (p *sharing) Look(ctx context.Context, object Object) (State, error) {
-	leave, err := p.enter(ctx)
-	if err != nil {
-		return State{}, err
-	}
-	defer leave()
-	return p.Provider.Look(ctx, object)
+	return inPlace(ctx, p, func() (State, error) { return p.Provider.Look(ctx, object) })
 }
 
 // End implements Provider.
 func (p *sharing) End(ctx context.Context, order licensing.Order) error {
-	leave, err := p.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return p.Provider.End(ctx, order)
+	_, err := inPlace(ctx, p, func() (none struct{}, err error) { return none, p.Provider.End(ctx, order) })
+	return err
 }
 
 // Refund implements Provider.
 func (p *sharing) Refund(ctx context.Context, order licensing.Order, refund licensing.Payment) (State, error) {
-	leave, err := p.enter(ctx)
-	if err != nil {
-		return State{}, err
-	}
-	defer leave()
-	return p.Provider.Refund(ctx, order, refund)
+	return inPlace(ctx, p, func() (State, error) { return p.Provider.Refund(ctx, order, refund) })
 }
 
 // Change implements Provider.
 func (p *sharing) Change(ctx context.Context, order licensing.Order, change Change) (State, error) {
-	leave, err := p.enter(ctx)
-	if err != nil {
-		return State{}, err
-	}
-	defer leave()
-	return p.Provider.Change(ctx, order, change)
+	return inPlace(ctx, p, func() (State, error) { return p.Provider.Change(ctx, order, change) })
 }
 
 // Portal implements Provider.
 func (p *sharing) Portal(ctx context.Context, order licensing.Order) (string, error) {
-	leave, err := p.enter(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	return p.Provider.Portal(ctx, order)
+	return inPlace(ctx, p, func() (string, error) { return p.Provider.Portal(ctx, order) })
 }

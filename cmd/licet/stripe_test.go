@@ -36,10 +36,10 @@ func startAtStripe(t *testing.T) *atStripe {
 	account := p.want(t, 200, "GET", "/v1/account", "").Data.text("account_id")
 	// The address of the service is known only now: the service reads the file again when it changes.
 	secret := fake.AddEndpoint(stripeTestKey, p.url+"/v1/callbacks/stripe/"+account+"/test")
-	if err := os.WriteFile(secrets, []byte(secret), 0o600); err != nil {
+	if err := os.WriteFile(secrets, []byte(stripeSecret+"\n"+secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fake.SetSending(fakestripe.Sending{Tries: 100, Pause: 100 * time.Millisecond})
+	fake.SetSending(fakestripe.Sending{Double: 1000, Tries: 100, Pause: 100 * time.Millisecond})
 	at := p.want(t, 200, "GET", "/v1/events?after=now", "").Data.text("next_cursor")
 	return &atStripe{p, t, fake, at}
 }
@@ -50,10 +50,11 @@ func (s *atStripe) order() (order object, checkout string) {
 	order = s.want(s.t, 201, "POST", "/v1/orders",
 		`{"product_id":"editor","amount":4900,"currency":"USD","buyer_email":"ann@example.com"}`).Data
 	pressed, err := s.press(s.t.Context(), order.text("pay_url"), "pay")
-	if err != nil || pressed.status != http.StatusSeeOther {
-		s.t.Fatal(err, pressed)
+	to := pressed.header.Get("Location")
+	if err != nil || pressed.status != http.StatusSeeOther || !strings.HasPrefix(to, s.fake.URL+"/c/pay/cs_test_") {
+		s.t.Fatalf("%v %d %q %s", err, pressed.status, to, pressed.body)
 	}
-	return order, path.Base(pressed.header.Get("Location"))
+	return order, path.Base(to)
 }
 
 // await waits for an event of an order, and returns the order that the event has.
@@ -75,10 +76,15 @@ func (s *atStripe) await(kind string, order object) object {
 	}
 }
 
-// TestStripe: buyers pay at Stripe with the SDK's shapes, over HTTP. Callbacks pay the orders.
+// TestStripe: buyers who press Pay go to Stripe and pay there, with the SDK's shapes and over HTTP. Callbacks, each
+// sent twice, pay the orders. Amounts that Stripe does not charge are refused.
 func TestStripe(t *testing.T) {
 	t.Parallel()
 	s := startAtStripe(t)
+	small := s.want(t, 422, "POST", "/v1/orders", `{"product_id":"editor","amount":49,"currency":"USD"}`)
+	if small.Code != 42200 || !strings.Contains(small.body, "the least that Stripe charges in USD") {
+		t.Error(small.body)
+	}
 	order, checkout := s.order()
 	if err := s.fake.Pay(checkout, fakestripe.CardDeclined); err == nil {
 		t.Error("the declined card pays")
@@ -120,6 +126,9 @@ func TestStripe(t *testing.T) {
 		if got := s.status(head, c.size, c.status); got != c.status {
 			t.Errorf("%s: status %d, want %d", name, got, c.status)
 		}
+	}
+	if log := s.log.String(); strings.Contains(log, "canary") || strings.Contains(log, "ann@example.com") {
+		t.Error("the log shows a secret")
 	}
 }
 

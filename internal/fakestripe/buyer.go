@@ -42,9 +42,8 @@ var (
 func (f *Fake) Pay(sessionID, with string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.catchUp()
-	session := f.objects[sessionID]
-	if session == nil || session.text("status") != "open" {
+	session := f.openSession(sessionID)
+	if session == nil {
 		return ErrNotOpen
 	}
 	if session.text("mode") == "subscription" {
@@ -81,9 +80,8 @@ func (f *Fake) Pay(sessionID, with string) error {
 func (f *Fake) Authenticate(sessionID string, right bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.catchUp()
-	session := f.objects[sessionID]
-	if session == nil || session.text("status") != "open" {
+	session := f.openSession(sessionID)
+	if session == nil {
 		return ErrNotOpen
 	}
 	intent := f.intentOf(session)
@@ -97,6 +95,16 @@ func (f *Fake) Authenticate(sessionID string, right bool) error {
 	f.charge(intent, CardPays)
 	f.complete(session, true)
 	return nil
+}
+
+// openSession returns a session in which the buyer can pay; nil if the buyer can't.
+func (f *Fake) openSession(id string) object {
+	f.catchUp()
+	session := f.objects[id]
+	if session == nil || session.text("status") != "open" {
+		return nil
+	}
+	return session
 }
 
 func (f *Fake) decline(intent object, code sdk.ErrorCode, reason string) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/payment"
 )
@@ -99,7 +100,7 @@ func (r *run) balance() {
 		for {
 			p := r.slots[0].current()
 			d := deed{What: "pay", Order: number, Before: revision(), Call: time.Since(r.started)}
-			order, err := r.desk(p).Confirm(ctx, o, sandboxPayment("the last word on "+number))
+			order, err := r.desk(p).Confirm(ctx, o, nodetest.SandboxPayment("the last word on "+number))
 			d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
 			r.noteDeed(d)
 			if err == nil && !order.RefundDue {
@@ -176,9 +177,4 @@ func (r *run) revokes(l *license, orderNo string) (ops []operation) {
 		ops = append(ops, op)
 	}
 	return ops
-}
-
-// sandboxPayment is a payment of the sandbox with a reference.
-func sandboxPayment(reference string) licensing.Payment {
-	return licensing.Payment{Provider: licensing.ProviderSandbox, Reference: reference}
 }

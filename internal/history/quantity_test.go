@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -66,7 +67,7 @@ func (r *run) payMany(order licensing.Order, number, payer int) {
 	r.transact(r.random("payer of many", uint64(number), uint64(payer)),
 		deed{What: "pay", Order: order.OrderNo, Payment: "many"},
 		func(ctx context.Context, p *process) (licensing.Order, error) {
-			return r.desk(p).Confirm(ctx, order, sandboxPayment("many"))
+			return r.desk(p).Confirm(ctx, order, nodetest.SandboxPayment("many"))
 		})
 }
 

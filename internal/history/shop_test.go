@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
@@ -109,7 +110,7 @@ func (r *run) shop(number int) {
 			}
 			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment},
 				func(ctx context.Context, p *process) (licensing.Order, error) {
-					return r.desk(p).Confirm(ctx, order, sandboxPayment(payment))
+					return r.desk(p).Confirm(ctx, order, nodetest.SandboxPayment(payment))
 				})
 			if done && !paid.LicenseKey.IsZero() {
 				r.transact(random, deed{What: "note", Order: order.OrderNo},

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -166,7 +167,7 @@ func (r *run) upgrade(tried licensing.LicenseKey, address, upgrader int) {
 		payment := fmt.Sprint("payment ", payer)
 		r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment},
 			func(ctx context.Context, p *process) (licensing.Order, error) {
-				return r.desk(p).Confirm(ctx, order, sandboxPayment(payment))
+				return r.desk(p).Confirm(ctx, order, nodetest.SandboxPayment(payment))
 			})
 	}
 }

@@ -77,7 +77,7 @@ func (c *core) issueRest(
 }
 
 // issueNow issues the licenses that a paid order still lacks, in the time that ctx has left. It does not fail, since
-// the payment is stored: a sweep issues what is left.
+// the payment is stored: a sweep issues the rest.
 func (c *core) issueNow(ctx context.Context, order licensing.Order) licensing.Order {
 	if !order.Issuing() {
 		return order

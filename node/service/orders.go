@@ -177,12 +177,6 @@ func (o *Orders) useRing(ctx context.Context) error {
 // newOrder returns the record of a new order. An order with amount 0 is paid by the same command as
 // any other.
 func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Terms) (licensing.Record, error) {
-	if in.Amount > 0 && !in.Outside {
-		order := licensing.Order{Owner: owner, ProductID: in.ProductID, Amount: in.Amount, Currency: in.Currency}
-		if err := o.cfg.Accepts(order); err != nil {
-			return licensing.Record{}, err
-		}
-	}
 	now := o.engine.Now()
 	id, err := NewULID(now, o.cfg.Entropy, "an order")
 	if err != nil {
@@ -203,6 +197,11 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		Terms:       terms,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(o.orderLifetime(owner.Mode)),
+	}
+	if in.Amount > 0 && !in.Outside {
+		if err := o.cfg.Accepts(*order); err != nil {
+			return licensing.Record{}, err
+		}
 	}
 	var salt [16]byte
 	if _, err := io.ReadFull(o.cfg.Entropy, salt[:]); err != nil {

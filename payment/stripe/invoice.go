@@ -63,7 +63,7 @@ func invoiceOutcome(invoice *sdk.Invoice) payment.Outcome {
 	return payment.OutcomeOpen
 }
 
-// paidBy returns the payment intent of an invoice: the one that paid it, or else the latest.
+// paidBy returns the payment intent of an invoice: the intent that paid the invoice, or else the latest.
 func paidBy(invoice *sdk.Invoice) (intent string) {
 	if invoice.Payments == nil {
 		return ""

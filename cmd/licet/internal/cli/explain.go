@@ -103,38 +103,13 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonInvalidSignature:
 		text += fmt.Sprintf("; the secret is from %s, and the signature is for %s, which must be the public URL of "+
 			"the service", c.target.keyFrom, c.target.url)
-	case client.ReasonSignatureRequired:
-		text += "; set LICET_API_KEY_ID and LICET_API_SECRET, or save them in a profile (licet profile set --help)"
 	case client.ReasonForbidden:
 		text += fmt.Sprintf("; %s needs the %s; the API key is from %s; licet keys create creates another",
 			c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
-	case client.ReasonDeviceLimitReached:
-		text += "; remove a device (licet licenses remove-device), or raise the limit (licet licenses update " +
-			"--max-devices); a lease of a floating license also ends by itself"
-	case client.ReasonLicenseRevoked:
-		text += "; a revocation is final: licet licenses grant issues another license"
-	case client.ReasonProductMismatch:
-		text += "; licet licenses get shows the product of the license"
-	case client.ReasonLicenseKeyReplaced:
-		text += "; licet licenses get with the id of the license shows the new key"
-	case client.ReasonTrialUsed:
-		text += "; licet orders create --upgrade-of KEY sells the license of the trial"
-	case client.ReasonLicenseSuspended:
-		text += "; licet licenses reinstate ends a suspension"
-	case client.ReasonLicenseExpired:
-		text += "; licet licenses renew sets a later end"
-	case client.ReasonDeviceNotFound:
-		text += "; licet licenses devices lists the devices that are bound"
-	case client.ReasonTrialNotOffered:
-		text += "; licet products put --trial-validity P14D offers one"
 	case client.ReasonPaymentNotConfigured:
 		if c.cmd.Flags().Lookup("payment-provider") != nil {
 			text += "; that is --payment-provider outside, and then licet orders record-payment"
 		}
-	case client.ReasonSelfServiceNotAllowed:
-		text += "; licet licenses remove-device removes one with an API key"
-	case client.ReasonRolloutInProgress:
-		text += "; licet products rollout-status shows it, and licet products cancel-rollout ends it"
 	case client.ReasonLicenseNotFound, client.ReasonOrderNotFound, client.ReasonProductNotFound:
 		text += c.elsewhere(e.Reason)
 		if e.Reason == client.ReasonLicenseNotFound {
@@ -149,16 +124,14 @@ func (c *session) refusal(e *client.Error) error {
 			break
 		}
 		text += c.externalKeyHint(true)
-	case client.ReasonInternal:
-		text += "; this is a fault of the service, see its log"
-	case client.ReasonIdempotencyKeyReused:
-		text += "; use another --idempotency-key for another change"
 	case client.ReasonOutcomeUnknown:
 		if c.is.resumes {
 			text += c.inDoubt()
 		} else {
 			text += "; check the current state before you retry"
 		}
+	default:
+		text += nextStep(e.Reason)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 		text += fmt.Sprintf("; %s: %d", strings.ReplaceAll(name, "_", " "), e.Details[name])
@@ -168,6 +141,29 @@ func (c *session) refusal(e *client.Error) error {
 		return BadUsage("%s", text)
 	}
 	return errors.New(text)
+}
+
+// nextStep returns what the user can do after a refusal, whatever the command was; empty if the message says that.
+func nextStep(reason string) string {
+	return map[string]string{
+		client.ReasonSignatureRequired: "; set LICET_API_KEY_ID and LICET_API_SECRET, or save them in a profile " +
+			"(licet profile set --help)",
+		client.ReasonDeviceLimitReached: "; remove a device (licet licenses remove-device), or raise the limit " +
+			"(licet licenses update --max-devices); a lease of a floating license also ends by itself",
+		client.ReasonLicenseRevoked:        "; a revocation is final: licet licenses grant issues another license",
+		client.ReasonProductMismatch:       "; licet licenses get shows the product of the license",
+		client.ReasonLicenseKeyReplaced:    "; licet licenses get with the id of the license shows the new key",
+		client.ReasonTrialUsed:             "; licet orders create --upgrade-of KEY sells the license of the trial",
+		client.ReasonLicenseSuspended:      "; licet licenses reinstate ends a suspension",
+		client.ReasonLicenseExpired:        "; licet licenses renew sets a later end",
+		client.ReasonDeviceNotFound:        "; licet licenses devices lists the devices that are bound",
+		client.ReasonTrialNotOffered:       "; licet products put --trial-validity P14D offers one",
+		client.ReasonSelfServiceNotAllowed: "; licet licenses remove-device removes one with an API key",
+		client.ReasonRolloutInProgress: "; licet products rollout-status shows it, and licet products cancel-rollout " +
+			"ends it",
+		client.ReasonInternal:             "; this is a fault of the service, see its log",
+		client.ReasonIdempotencyKeyReused: "; use another --idempotency-key for another change",
+	}[reason]
 }
 
 // commandsFor names the command of each route that a message names.
