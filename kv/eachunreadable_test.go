@@ -169,6 +169,10 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		l.issuing() // a node may have issued the last license of an earlier one
 		return first(inLab("x/i/"))()
 	}
+	rows["x/c/"] = func() []string {
+		l.checkout()
+		return first(inLab("x/c/"))()
+	}
 	rows["x/t/"] = one(layout.DueOf(licensing.Due{Kind: licensing.DueTrial, At: kvtest.Time}).
 		Key(layout.LicenseKey(n.trial.Key.ID())))
 	return rows
@@ -189,11 +193,11 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 // empty, or only show by their revision that something has changed. A node reads master keys, the check key and the map
 // of slots when it starts, and then refuses to start. Devices and order_owner are read for one license or order only.
 func undecoded() []string {
-	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip",
-		"epoch", "api_key_mark", "webhooks_mark", "leases", "rollout", "issue", "license_end", "license_notice",
-		"order_end", "refund", "deleted_webhook", "claim_age", "check_key", "master_key", "retired_master_key",
-		"backup", "metadata", "device", "order_owner", "settings", "receipts_mark", "alias", "terms", "trial",
-		"trial_end", "payment", "payment_listing", "sale", "books"}
+	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
+		"api_key_mark", "webhooks_mark", "leases", "rollout", "issue", "license_end", "license_notice",
+		"checkout", "order_end", "refund", "deleted_webhook", "claim_age", "check_key", "master_key",
+		"retired_master_key", "backup", "metadata", "device", "order_owner", "settings", "receipts_mark",
+		"alias", "terms", "trial", "trial_end", "payment", "payment_listing", "sale", "books"}
 }
 
 // asWorker runs do as the worker that a store is.

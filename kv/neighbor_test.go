@@ -243,15 +243,14 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 	if n.count(layout.ClaimKey(n.owner, hash)) > 0 {
 		wrong("the sweep of claims", nil)
 	}
-	for _, kind := range []licensing.DueKind{licensing.DueLicenseEnd, licensing.DueOrderEnd, licensing.DueRefund,
-		licensing.DueRollout, licensing.DueLeases, licensing.DueLicenseNotice} {
-		slots, err := n.store.DueSlots(ctx, kind, store.DueSpan{Until: labEnd})
+	for x := range layout.DueIndexes() {
+		slots, err := n.store.DueSlots(ctx, x.Kind, store.DueSpan{Until: labEnd})
 		if err != nil {
-			wrong("the slots with due work", err, kind)
+			wrong("the slots with due work", err, x.Kind)
 		}
 		for _, slot := range slots {
-			if _, err := n.store.Due(ctx, kind, slot, store.DueSpan{Until: labEnd}, "", 100); err != nil {
-				wrong("what is due", err, kind)
+			if _, err := n.store.Due(ctx, x.Kind, slot, store.DueSpan{Until: labEnd}, "", 100); err != nil {
+				wrong("what is due", err, x.Kind)
 			}
 		}
 	}

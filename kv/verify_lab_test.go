@@ -311,6 +311,15 @@ func (l *lab) fill() specimens {
 	return s
 }
 
+// checkout makes an order whose buyer has pressed Pay.
+func (l *lab) checkout() {
+	l.t.Helper()
+	if _, err := l.node.ChangeCheckout(l.ctx(), l.order(100),
+		licensing.StartCheckout{Provider: licensing.ProviderStripe}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
 // issuing makes an order for four licenses, as a node leaves it that is killed after it has issued three.
 func (l *lab) issuing() licensing.Order {
 	l.t.Helper()

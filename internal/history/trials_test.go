@@ -394,9 +394,11 @@ func dropCompareOf(family string, txn *pb.TxnRequest) {
 type halfUpgrade struct{ store.Store }
 
 func (h halfUpgrade) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if w := change.Writes; len(w) == 2 && w[0].Record.Order != nil && w[1].Record.License != nil &&
-		w[1].Record.License.UpgradedAt.Equal(w[0].Record.Order.PaidAt) {
-		change.Writes = w[:1]
+	if o := change.Writes[0].Record.Order; o != nil {
+		change.Writes = slices.DeleteFunc(slices.Clone(change.Writes), func(w store.Write) bool {
+			l := w.Record.License
+			return l != nil && !l.UpgradedAt.IsZero() && l.UpgradedAt.Equal(o.PaidAt)
+		})
 	}
 	return h.Store.Commit(ctx, change)
 }
