@@ -181,6 +181,33 @@ func (c *Client) PayOrderInSandbox(ctx context.Context, orderNo string, options 
 	return c.order(ctx, "PUT /v1/orders/{order_no}/sandbox_payment", []string{orderNo}, nil, options)
 }
 
+// SandboxAction is something that a buyer or a bank does about an order of test mode.
+type SandboxAction string
+
+// The actions.
+const (
+	SandboxPay           SandboxAction = "pay"       // as PayOrderInSandbox
+	SandboxCancel        SandboxAction = "cancel"    // the buyer cancels the order
+	SandboxDecline       SandboxAction = "decline"   // the bank declines the payment
+	SandboxPayLater      SandboxAction = "pay_later" // the payment is pending
+	SandboxComplete      SandboxAction = "complete"  // the pending payment arrives
+	SandboxFail          SandboxAction = "fail"      // the pending payment fails
+	SandboxCallbackTwice SandboxAction = "callback_twice"
+	SandboxCallbackLate  SandboxAction = "callback_late"
+)
+
+// PlayInSandbox plays an action about an order of test mode, and returns the order after that. The service refuses an
+// action that does not fit the order with ReasonInvalidOrderState, and orders of live mode with
+// ReasonPaymentNotConfigured.
+func (c *Client) PlayInSandbox(
+	ctx context.Context, orderNo string, action SandboxAction, options ...CallOption,
+) (*Order, error) {
+	in := struct {
+		Action SandboxAction `json:"action"`
+	}{action}
+	return c.order(ctx, "PUT /v1/orders/{order_no}/sandbox", []string{orderNo}, in, options)
+}
+
 func (c *Client) order(
 	ctx context.Context, route string, values []string, in any, options []CallOption,
 ) (*Order, error) {

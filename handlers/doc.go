@@ -72,6 +72,7 @@
 //	metadata.go        metadata of orders, products and licenses
 //	orders.go          orders and redactions
 //	callbacks.go       callbacks of payment providers
+//	sandbox.go         payments of test mode without a buyer
 //	pay.go             the routes of the pay page: buttons, redirects, headers; texts about refused requests
 //	products.go        products
 //	ratelimit.go       rate limits and their headers

@@ -603,6 +603,10 @@ var goldenCases = []struct {
 		s.clock.advance(time.Minute)
 		return wire{method: "PUT", path: "/v1/orders/" + made.text("order_no") + "/sandbox_payment", key: keyAll}
 	}},
+	{"order_sandbox_pay_later", nil, func(s *fixture) wire {
+		return wire{method: "PUT", path: "/v1/orders/" + s.order("5").text("order_no") + "/sandbox", key: keyAll,
+			body: `{"action":"pay_later"}`}
+	}},
 	{"order_outside", nil, func(s *fixture) wire {
 		s.send("PUT", "/v1/products/editor", keyLive, "{}").must(s.t, 0)
 		return wire{method: "POST", path: "/v1/orders", key: keyLive,

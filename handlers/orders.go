@@ -298,16 +298,6 @@ func (s orderRoutes) recordPayment(ctx context.Context, c *call, in outsidePayme
 	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 
-// paySandbox pays an order of test mode without a buyer.
-func (s orderRoutes) paySandbox(ctx context.Context, c *call, in orderPath) (order, error) {
-	o, err := s.cfg.Node.Order(ctx, c.owner(), in.OrderNo.value)
-	if err != nil {
-		return order{}, err
-	}
-	o, err = s.cfg.Desk.PaySandbox(ctx, o)
-	return s.changedOrder(ctx, c, &o, false, err)
-}
-
 // buyerRedaction asks to redact a buyer's orders.
 type buyerRedaction struct {
 	BuyerEmail     text `json:"buyer_email"`

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,6 +14,7 @@ import (
 
 	"licet/handlers/paypage"
 	"licet/licensing"
+	"licet/payment"
 )
 
 // payRoutes are the functions of the routes of the pay page.
@@ -21,9 +23,6 @@ type payRoutes struct{ *Server }
 const (
 	payPrefix       = "/pay/"
 	contentTypeHTML = "text/html; charset=utf-8"
-
-	actionPay    = "pay"
-	actionCancel = "cancel"
 )
 
 // payPath returns the path of an order's pay page. The path is the only secret of the page.
@@ -118,24 +117,29 @@ type payForm struct {
 }
 
 func (in *payForm) check(c *checks) {
-	if c.oneOf("action", in.Action, actionPay, actionCancel); !in.Action.given || len(c.fields) > 0 {
+	if c.describe("action", Limits{Enum: payment.PlayNames()}) {
+		return
+	}
+	if !slices.Contains(payment.PlayNames(), in.Action.value) {
 		c.refuse(malformed("the form must say action=pay or action=cancel"))
 	}
 }
 
-// payOrCancel pays or cancels an order.
+// payOrCancel pays or cancels an order, or plays something else about it in the sandbox.
 func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (document, error) {
 	o, err := s.orderToPay(ctx, c, &in.payPagePath)
 	if err != nil {
 		return document{}, err
 	}
-	if in.Action.value == actionCancel {
-		if _, err := s.cfg.Desk.Cancel(ctx, o); err != nil {
-			return document{}, err
-		}
-		return seeOther(s.cfg.PublicURL + in.path()), nil
+	elsewhere := ""
+	switch action := payment.Play(in.Action.value); action {
+	case payment.PlayPay:
+		_, elsewhere, err = s.cfg.Desk.Pay(ctx, o)
+	case payment.PlayCancel:
+		_, err = s.cfg.Desk.Cancel(ctx, o)
+	default:
+		_, err = s.cfg.Desk.Play(ctx, o, action)
 	}
-	_, elsewhere, err := s.cfg.Desk.Pay(ctx, o)
 	if err != nil {
 		return document{}, err
 	}
@@ -194,6 +198,14 @@ func (s payRoutes) orderPage(
 		SuccessURL:  o.SuccessURL,
 		Action:      s.basePath + path,
 	}
+	for _, play := range s.cfg.Desk.Plays(*o) {
+		p.Plays = append(p.Plays, string(play))
+	}
+	played, err := s.cfg.Desk.Played(ctx, *o)
+	if err != nil {
+		return document{}, err
+	}
+	p.Declined = played.Outcome == licensing.SandboxFailed
 	// A refund that the shop asked for shows once it is made; until then the order is paid.
 	if o.RefundDue && !o.CanceledAt.IsZero() {
 		p.State = paypage.Processing
@@ -268,7 +280,7 @@ func problemText(reason licensing.Reason) (title, advice string) {
 		return "This was not sent from the payment page",
 			"Please open the payment page itself and press the button there."
 	case licensing.ReasonInvalidOrderState:
-		return "This order can no longer be canceled", "Please look at the payment page to see where the order stands."
+		return "This is not possible any more", "Please look at the payment page to see where the order stands."
 	case licensing.ReasonPaymentNotConfigured:
 		return "Payment is not possible yet", "The seller has not set up a way to pay. Please ask the seller."
 	case licensing.ReasonProviderFailed:

@@ -317,3 +317,53 @@ func (s *memStore) count(kind licensing.Kind) (n int) {
 	}
 	return n
 }
+
+// TestPayPagePlays: the pay page of test mode has a button for each play that fits the order, and says what was played.
+func TestPayPagePlays(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made, path := s.payable("")
+	shows := func(parts ...string) {
+		t.Helper()
+		page := s.send("GET", path, "", "").mustPage(t, 200)
+		for _, play := range payment.PlayNames() {
+			button, want := `<button name="action" value="`+play+`">`, false
+			for _, part := range parts {
+				want = want || part == play
+			}
+			if strings.Contains(page.body, button) != want && play != "cancel" {
+				t.Errorf("the page has a button for %s: %t", play, !want)
+			}
+		}
+		if declined := strings.Contains(page.body, "declined"); declined != (parts != nil && parts[0] == "again") {
+			t.Errorf("the page says that the payment was declined: %t", declined)
+		}
+	}
+	begins := []string{"decline", "pay_later", "callback_twice", "callback_late"}
+	shows(begins...)
+	s.press(made, "decline")
+	shows(append([]string{"again"}, begins...)...)
+	s.press(made, "pay_later")
+	shows("complete", "fail")
+	s.send("POST", path, "", "action=decline", asForm...).mustPage(t, 409)
+	s.press(made, "fail")
+	s.press(made, "callback_late")
+	shows("complete", "fail")
+	if got := s.status(made); got != "unpaid" {
+		t.Errorf("before the callback: %s", got)
+	}
+	s.press(made, "complete")
+	shows()
+	if got := s.status(made); got != "paid" {
+		t.Errorf("after the callback: %s", got)
+	}
+	s.send("POST", path, "", "action=fail", asForm...).mustPage(t, 409)
+
+	sandbox := "/v1/orders/" + made.text("order_no") + "/sandbox"
+	s.send("PUT", sandbox, keyAll, `{"action":"decline"}`).must(t, 40902)
+	s.send("PUT", sandbox, keyAll, `{"action":"pay"}`).must(t, 0)
+	s.send("PUT", sandbox, keyAll, `{}`).must(t, 42200)
+	s.send("PUT", sandbox, keyAll, `{"action":"steal"}`).must(t, 42200)
+	s.send("PUT", sandbox, keyOther, `{"action":"pay"}`).must(t, 40403)
+	s.send("PUT", sandbox, keyReadOnly, `{"action":"pay"}`).must(t, 40300)
+}

@@ -34,6 +34,7 @@ var growing = map[string]bool{
 	"POST /v1/orders/{order_no}/payments":                   false,
 	"POST /v1/orders/{order_no}/refund":                     false,
 	"PUT /v1/orders/{order_no}/sandbox_payment":             false, // like the pay page
+	"PUT /v1/orders/{order_no}/sandbox":                     false,
 	"POST /v1/redactions":                                   false,
 	"POST /v1/webhook_endpoints":                            true,
 	"PATCH /v1/webhook_endpoints/{endpoint_id}":             false, // an endpoint can be disabled

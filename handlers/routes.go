@@ -215,6 +215,9 @@ func apiRoutes() []route {
 				licensing.ReasonProviderFailed, licensing.ReasonAccountBudgetReached),
 		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).
 			refuses(licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
+		keyed[sandboxPlay]("PUT", "/v1/orders/{order_no}/sandbox", "orders", orderRoutes.playInSandbox).
+			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+				licensing.ReasonProviderFailed),
 		keyed[salesQuery]("GET", "/v1/reports/sales", "orders:read", reportRoutes.reportSales),
 		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),
 

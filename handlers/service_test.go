@@ -186,7 +186,7 @@ func newService(t *testing.T, options ...option) *fixture {
 	}
 	s.node = service.New(nodeConfig)
 	s.config.Node = s.node
-	s.config.Desk = payment.NewDesk(s.node, payment.ForMode(licensing.Test, payment.Sandbox{}))
+	s.config.Desk = payment.NewDesk(s.node, payment.ForMode(licensing.Test, payment.Sandbox{Node: s.node}))
 
 	acme := ownerAcme
 	s.store.addKey(keyAll, licensing.APIKey{Owner: acme, Name: "all", Scopes: []string{"*"}, SecretVersion: 1,

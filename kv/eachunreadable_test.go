@@ -118,6 +118,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"n/":            one(l.labAlias()),
 		"q/":            one(layout.ProductKey(labOwner, "pro")),
 		"pa/":           one(labPaymentKey()),
+		"sb/":           one(layout.SandboxKey(licensing.SandboxRef(labOwner, n.unpaid.OrderNo))),
 		"pi/":           first(layout.OfOwner(labOwner, layout.PaymentListings)),
 		"pt/":           first(layout.OfOwner(labOwner, layout.SalesFamily)),
 		"cell/books": func() []string {
@@ -197,7 +198,8 @@ func undecoded() []string {
 		"api_key_mark", "webhooks_mark", "leases", "rollout", "issue", "license_end", "license_notice",
 		"checkout", "order_end", "refund", "deleted_webhook", "claim_age", "check_key", "master_key",
 		"retired_master_key", "backup", "metadata", "device", "order_owner", "settings", "receipts_mark",
-		"alias", "terms", "trial", "trial_end", "payment", "payment_listing", "sale", "books"}
+		"alias", "terms", "trial", "trial_end", "payment", "payment_listing", "sale", "sandbox",
+		"books"}
 }
 
 // asWorker runs do as the worker that a store is.

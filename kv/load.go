@@ -303,6 +303,10 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		payment, err = layout.DecodePayment(record.Value)
 		token.writers, token.unknown, snapshot.Record.Payment = payment.Writers, payment.Unknown, &payment.Payment
 		token.sale = layout.SaleEntry(want.Ref, &payment.Payment)
+	case licensing.KindSandbox:
+		var played *layout.Sandbox
+		played, err = layout.DecodeSandbox(record.Value)
+		token.writers, token.unknown, snapshot.Record.Sandbox = played.Writers, played.Unknown, &played.Sandbox
 	case licensing.KindSettings:
 		var settings *layout.Settings
 		settings, err = layout.DecodeSettings(want.Ref.Owner, record.Value)

@@ -125,6 +125,9 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		if token.revision == 0 {
 			sw.list(layout.PaymentListingKey(write.Ref, record.Payment))
 		}
+	case licensing.KindSandbox:
+		played := layout.Sandbox{Sandbox: *record.Sandbox, Writers: writers, Unknown: token.unknown}
+		sw.putRecord(key, played.Encode(), token)
 	case licensing.KindLicense:
 		if record.Removed {
 			sw.removeLicense(key, record, token)

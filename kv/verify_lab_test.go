@@ -308,6 +308,7 @@ func (l *lab) fill() specimens {
 		l.t.Fatal(err)
 	}
 	s.many = l.issuing()
+	s.unpaid = l.decline(s.unpaid)
 	return s
 }
 
@@ -318,6 +319,16 @@ func (l *lab) checkout() {
 		licensing.StartCheckout{Provider: licensing.ProviderStripe}); err != nil {
 		l.t.Fatal(err)
 	}
+}
+
+// decline lets the sandbox decline a payment of an order.
+func (l *lab) decline(o licensing.Order) licensing.Order {
+	l.t.Helper()
+	start := licensing.StartCheckout{Provider: licensing.ProviderSandbox}
+	o = kvtest.Must(l.node.ChangeCheckout(l.ctx(), o, start))(l.t)
+	play := licensing.PlayCheckout{Attempt: 1, Outcome: licensing.SandboxFailed}
+	kvtest.Must(l.node.PlayInSandbox(l.ctx(), o, play))(l.t)
+	return kvtest.Must(l.node.ChangeCheckout(l.ctx(), o, licensing.NoteAnswer{Attempt: 1, Over: true}))(l.t)
 }
 
 // issuing makes an order for four licenses, as a node leaves it that is killed after it has issued three.

@@ -281,6 +281,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		ref := licensing.PaymentRef(labOwner, licensing.ProviderSandbox, o.Payment)
 		return layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(ref.ID)
 	}
+	sandboxKey := layout.SandboxKey(licensing.SandboxRef(labOwner, s.unpaid.OrderNo))
+	sandboxOf := func(o licensing.Order) string {
+		return "sb/" + layout.OwnerPath(labOwner) + verify.Opaque(o.OrderNo)
+	}
+	noOrder := licensing.SandboxRef(labOwner, licensing.NewOrderNo(labOwner, kvtest.ULID))
+	played := func(o licensing.SandboxOrder) seed {
+		record := kvtest.Must(layout.DecodeSandbox(l.value(sandboxKey)))(t)
+		record.Sandbox = o
+		return seed{sandboxKey: record.Encode()}
+	}
 	trialOf := func(key licensing.LicenseKey) []byte {
 		return (&layout.Trial{Trial: licensing.Trial{License: key}}).Encode()
 	}
@@ -712,6 +722,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an upgraded trial without an order",
 			l.license(s.trial.Key, func(r *layout.License) { r.License.UpgradedAt = s.trial.CreatedAt }),
 			[]string{"license trial_order " + lic(s.trial.Key)}},
+		{"an order in the sandbox that can't be read", seed{sandboxKey: bytesOf("x")},
+			[]string{"sandbox value " + sandboxOf(s.unpaid)}},
+		{"an attempt in the sandbox that did not begin", played(licensing.SandboxOrder{Attempt: 2,
+			Outcome: licensing.SandboxPending}), []string{"sandbox attempt " + sandboxOf(s.unpaid)}},
+		{"a payment in the sandbox without a time", played(licensing.SandboxOrder{Attempt: 1,
+			Outcome: licensing.SandboxPaid}), []string{"sandbox paid_at " + sandboxOf(s.unpaid)}},
+		{"a time in the sandbox without a payment", played(licensing.SandboxOrder{Attempt: 1,
+			Outcome: licensing.SandboxFailed, PaidAt: later}), []string{"sandbox paid_at " + sandboxOf(s.unpaid)}},
+		{"the sandbox of no order", seed{layout.SandboxKey(noOrder): l.value(sandboxKey)},
+			[]string{"sandbox order_missing sb/" + layout.OwnerPath(labOwner) + verify.Opaque(noOrder.ID)}},
 		{"a payment that is gone", seed{labPaymentKey(): nil}, []string{"order payment_missing " + ord(s.outside),
 			"order paid_sum " + ord(s.outside), "payment_listing payment_missing " + paymentPlaceName,
 			"sale payment_missing " + saleName(s.outside.PaidAt, payment)}},
@@ -1296,7 +1316,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
 			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
-			inLab("n/x"): {}, inLab("pa/x"): {}, inLab("pt/x"): {}, layout.BooksKey + "s": {},
+			inLab("n/x"): {}, inLab("pa/x"): {}, inLab("pt/x"): {}, inLab("sb/x"): {}, layout.BooksKey + "s": {},
 			inLab("f/x"): {}, layout.SettingsKey(labOwner) + "x": {},
 			inLab("e/x"): {}, layout.EventsOf(labOwner) + "x": {}, inLab("h/x"): {},
 			layout.Prefix + "cell/t/x": {},
@@ -1312,6 +1332,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"trial key tr/" + odd("x"), "trial_end key x/t/" + odd("x"),
 			"customer key g/" + odd("x"), "customer key g/" + odd("acct_lab/t/b0123456789abcdef12345678x"),
 			"alias key n/" + odd("x"), "payment key pa/" + odd("x"), "sale key pt/" + odd("x"),
+			"sandbox key sb/" + odd("x"),
 			"books key cell/books" + odd("s"), "settings key f/" + odd("x"),
 			"settings key f/" + odd(layout.OwnerPath(labOwner)+"x"),
 			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +

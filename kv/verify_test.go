@@ -92,6 +92,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "payment_listing", Keys: 6}, {Name: "sale", Keys: 6},
 		{Name: "product", Keys: 2}, {Name: "event_ledger", Keys: 0},
 		{Name: "receipt_keys", Keys: 1}, {Name: "revocation", Keys: 1}, {Name: "usage", Keys: 0},
+		{Name: "sandbox", Keys: 1},
 		{Name: "terms", Keys: 1}, {Name: "trial", Keys: 1},
 		{Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0},
 		{Name: "webhooks", Keys: 2}, {Name: "checkout", Keys: 0}, {Name: "leases", Keys: 1}, {Name: "rollout", Keys: 1},
@@ -111,7 +112,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 205 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 206 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -122,7 +123,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 205 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 206 {
 		t.Errorf("CountKeys returns %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -242,7 +243,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
-	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 204 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 205 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {

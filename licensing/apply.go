@@ -22,6 +22,7 @@ const (
 	KindTrial
 	KindReceiptKeys
 	KindPayment
+	KindSandbox
 )
 
 // String returns the name of a kind, for traces and logs.
@@ -49,6 +50,8 @@ func (k Kind) String() string {
 		return "receipt_keys"
 	case KindPayment:
 		return "payment"
+	case KindSandbox:
+		return "sandbox"
 	default:
 		return "claim"
 	}
@@ -86,8 +89,8 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
-// Product, Claim, Webhooks, Usage, Alias, Settings, Terms, Trial, ReceiptKeys and Payment is set, or none if nothing is
-// stored.
+// Product, Claim, Webhooks, Usage, Alias, Settings, Terms, Trial, ReceiptKeys, Payment and Sandbox is set, or none if
+// nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
@@ -106,7 +109,8 @@ type Record struct {
 	// ReceiptKeys are replaced, and never changed in place.
 	ReceiptKeys *ReceiptKeys
 	Payment     *Payment // never changed
-	Removed     bool     // delete the license, which is as it was
+	Sandbox     *SandboxOrder
+	Removed     bool // delete the license, which is as it was
 
 	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
 	NewAliases []AliasName
@@ -170,6 +174,10 @@ func (r Record) Clone() Record {
 		s := *r.Settings
 		r.Settings = &s
 	}
+	if r.Sandbox != nil {
+		s := *r.Sandbox
+		r.Sandbox = &s
+	}
 	r.Issued = slices.Clone(r.Issued)
 	for i, l := range r.Issued {
 		r.Issued[i] = new(*l)
@@ -220,6 +228,8 @@ type Result struct {
 	ReceiptKeys *ReceiptKeys
 	// Settings are the owner's settings after ChangeSettings or FixKeyMatching.
 	Settings Settings
+	// Sandbox is what the sandbox knows about the order after PlayCheckout.
+	Sandbox SandboxOrder
 	// LeaseLeft is how long the device still has its lease; 0: it has none. Clients count from when they sent the
 	// request, so that their clocks don't matter.
 	LeaseLeft time.Duration

@@ -212,6 +212,14 @@ var (
 	ErrNotInSandbox = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "the sandbox pays orders of test mode only: create and pay the order with an API key of test mode"}
 
+	// ErrNothingPending: see PlayCheckout.
+	ErrNothingPending = &Error{Reason: ReasonInvalidOrderState,
+		Message: "no payment of the order is pending in the sandbox: play pay_later or callback_late first"}
+
+	// ErrPaymentPending: the sandbox has a checkout of the order under way.
+	ErrPaymentPending = &Error{Reason: ReasonInvalidOrderState,
+		Message: "a payment of the order is pending in the sandbox: play complete or fail first"}
+
 	ErrRolloutInProgress = &Error{Reason: ReasonRolloutInProgress,
 		Message: "another rollout of this product is under way: wait for its end, or cancel it"}
 

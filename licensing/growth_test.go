@@ -38,6 +38,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{StartCheckout{}, BoundedGrowth},
 		{NoteCheckout{}, RequiredGrowth},
 		{NoteAnswer{}, RequiredGrowth},
+		{PlayCheckout{}, BoundedGrowth},
 		{CancelOrder{}, NoGrowth},
 		{ExpireOrder{}, BoundedGrowth},
 		{RequestRefund{}, NoGrowth},

@@ -103,6 +103,9 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{orderOf(Order{Attempt: 1, AskAt: now}), NoteCheckout{Attempt: 1, Checkout: strings.Repeat("c", 255),
 			EndsAt: now}, paidGrowth},
 		{orderOf(Order{Attempt: 1, AskAt: now}), NoteAnswer{Attempt: 1}, 0},
+		{nothing, PlayCheckout{Attempt: 1 << 40, Outcome: SandboxPending}, 0},
+		{func() Record { return Record{Sandbox: &SandboxOrder{Attempt: 1, Outcome: SandboxPending}} },
+			PlayCheckout{Attempt: 1, Outcome: SandboxPaid}, 0},
 		{orderOf(Order{LicenseKey: key, PaidAt: now, Quantity: 2, LicensesIssued: 1, Terms: terms}),
 			IssueLicenses{From: 1, Keys: []LicenseKey{key}}, paidGrowth},
 		{unpaid, CancelOrder{By: target.By, Reason: small}, 0},
@@ -170,7 +173,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 func storedSize(r *Record) int {
 	size := 0
 	for _, part := range []any{r.License, r.Metadata, r.Devices, r.Order, r.Product, r.Webhooks, r.Usage, r.Settings,
-		r.ReceiptKeys,
+		r.ReceiptKeys, r.Sandbox,
 		r.NewAliases, r.Issued} {
 		size += sizeOfValue(reflect.ValueOf(part))
 	}

@@ -2,12 +2,36 @@ package payment
 
 import (
 	"context"
+	"strconv"
+	"strings"
+	"time"
 
 	"licet/licensing"
+	"licet/node/service"
 )
 
-// Sandbox is the provider of test mode. Pay succeeds at once, and no money moves.
-type Sandbox struct{}
+// Sandbox is the provider of test mode. Pay succeeds at once, and no money moves. All other outcomes are played: see
+// [Desk.Play]. What was played is stored with the orders, so that all nodes see it.
+type Sandbox struct {
+	// Node reads what was played. It must be set before the first checkout is played. Nil: nothing was played.
+	Node *service.Service
+}
+
+// sandboxID begins the ids of the sandbox's payments, which continue with the number of the order, and of its
+// checkouts, which also have a hyphen and the number of the attempt.
+const sandboxID = "sandbox_"
+
+func checkoutInSandbox(order *licensing.Order) Object {
+	return Object{Kind: ObjectCheckout, ID: sandboxID + order.OrderNo + "-" + strconv.Itoa(order.Attempt)}
+}
+
+// When a checkout in the sandbox ends, from its beginning.
+const (
+	// sandboxEnd is when a pending payment fails by itself, so that no sweep asks about it forever.
+	sandboxEnd = 24 * time.Hour
+	// sandboxLate is when the sandbox says by itself that the buyer has paid, if the callback comes late.
+	sandboxLate = 30 * time.Second
+)
 
 // Name implements Provider.
 func (Sandbox) Name() licensing.PaymentProvider { return licensing.ProviderSandbox }
@@ -20,19 +44,51 @@ func (Sandbox) SuspendOnDispute() bool { return false }
 
 // Begin completes the payment at once.
 func (Sandbox) Begin(_ context.Context, order licensing.Order) (Step, error) {
-	return Step{Payment: "sandbox_" + order.OrderNo}, nil
+	return Step{Payment: sandboxID + order.OrderNo}, nil
 }
 
-// Look knows no object: the sandbox keeps no records.
-func (Sandbox) Look(context.Context, Object) (State, error) { return State{}, ErrUnknownObject }
+// Look returns what was played in a checkout.
+func (s Sandbox) Look(ctx context.Context, object Object) (State, error) {
+	orderNo, attempt, found := strings.Cut(strings.TrimPrefix(object.ID, sandboxID), "-")
+	if s.Node == nil || object.Kind != ObjectCheckout || !found {
+		return State{}, ErrUnknownObject
+	}
+	order, played, err := s.Node.Sandbox(ctx, orderNo)
+	switch {
+	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound, err == nil && played.Attempt == 0:
+		return State{}, ErrUnknownObject
+	case err != nil:
+		return State{}, err
+	}
+	state := State{Object: object, OrderNo: orderNo, Outcome: OutcomeEnded, Amount: order.Amount,
+		Currency: order.Currency, At: played.PaidAt, EndsAt: order.CheckoutEnds}
+	if attempt == strconv.Itoa(played.Attempt) {
+		state.Outcome = outcomeInSandbox(played.Outcome, !order.CheckoutEnds.After(s.Node.Now()))
+	}
+	if state.Outcome == OutcomeDone {
+		state.Payment = sandboxID + orderNo
+	}
+	return state, nil
+}
 
-// End is a no-op, because there are no checkouts.
+// outcomeInSandbox returns the outcome of a checkout, which may have ended.
+func outcomeInSandbox(played licensing.SandboxOutcome, ended bool) Outcome {
+	switch {
+	case played == licensing.SandboxPaid, played == licensing.SandboxLate && ended:
+		return OutcomeDone
+	case played == licensing.SandboxFailed, ended:
+		return OutcomeFailed
+	}
+	return OutcomePending
+}
+
+// End is a no-op: a pending payment can't be stopped.
 func (Sandbox) End(context.Context, licensing.Order) error { return nil }
 
 // Refund completes the refund at once. It is a no-op, because no money has moved.
 func (Sandbox) Refund(_ context.Context, order licensing.Order, refund licensing.Payment) (State, error) {
 	return State{
-		Object: Object{Kind: ObjectRefund, ID: "sandbox_" + refund.Reference}, OrderNo: order.OrderNo,
+		Object: Object{Kind: ObjectRefund, ID: sandboxID + refund.Reference}, OrderNo: order.OrderNo,
 		Refund: refund.Reference, Payment: order.Payment, Outcome: OutcomeDone, Amount: refund.Amount,
 		Currency: refund.Currency,
 	}, nil

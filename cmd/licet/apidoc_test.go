@@ -42,7 +42,7 @@ key_id=$(licet keys create --name spare --scopes orders --output json | field id
 	for _, block := range blocksOf(docPage(t, "reference/api.md"), "sh") {
 		block = strings.ReplaceAll(block, "https://shop.example.com", url)
 		fixture := paid
-		if strings.Contains(block, "/cancel") || strings.Contains(block, "sandbox_payment") ||
+		if strings.Contains(block, "/cancel") || strings.Contains(block, "/sandbox") ||
 			strings.Contains(block, "/payments") || strings.Contains(block, "$pay_url") {
 			fixture = unpaid
 		} else if strings.Contains(block, "$key_id") {

@@ -338,6 +338,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			bad: []badInput{reason, order}},
 		"PUT /v1/orders/{order_no}/sandbox_payment": {path: map[string]string{"order_no": x.paid},
 			bad: []badInput{order}},
+		"PUT /v1/orders/{order_no}/sandbox": {path: map[string]string{"order_no": x.unpaid},
+			good: map[string]string{"action": `"decline"`}, required: []string{"action"},
+			bad: []badInput{badBody("action", `""`, `"Pay"`, `"refund"`), order}},
 		"POST /v1/redactions": {
 			good: map[string]string{"buyer_email": `"nobody@example.com"`}, required: []string{"buyer_email"},
 			bad: []badInput{email},

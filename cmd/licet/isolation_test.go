@@ -93,6 +93,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		{"GET", "/v1/orders/%s", "", unpaid.text("order_no"), absentOrder},
 		{"POST", "/v1/orders/%s/cancel", "", unpaid.text("order_no"), absentOrder},
 		{"PUT", "/v1/orders/%s/sandbox_payment", "", unpaid.text("order_no"), absentOrder},
+		{"PUT", "/v1/orders/%s/sandbox", `{"action":"decline"}`, unpaid.text("order_no"), absentOrder},
 		{"POST", "/v1/orders/%s/payments", `{"reference":"INV-1"}`, unpaid.text("order_no"), absentOrder},
 		{"POST", "/v1/orders/%s/refund", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/licenses/%s", "", key, absentKey},

@@ -166,7 +166,7 @@ func (s *instance) ownProvider(a stripeAccount, mode licensing.Mode, folder stri
 		if a != (stripeAccount{Provider: a.Provider}) {
 			return nil, errors.New("leave out all members but provider: the sandbox has no settings")
 		}
-		return payment.Sandbox{}, nil
+		return s.sandbox, nil
 	case a.Provider != string(licensing.ProviderStripe):
 		return nil, fmt.Errorf("provider is %q: write stripe, or in test mode sandbox", a.Provider)
 	case a.KeyFile == "":

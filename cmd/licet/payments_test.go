@@ -64,7 +64,7 @@ func TestPaymentProviders(t *testing.T) {
 	of := func(account string, mode licensing.Mode) payment.Provider {
 		return s.providers.Of(licensing.Owner{AccountID: account, Mode: mode})
 	}
-	if of("acct_sandbox", licensing.Test) != (payment.Sandbox{}) {
+	if of("acct_sandbox", licensing.Test) != s.sandbox {
 		t.Error("the file does not give an account the sandbox")
 	}
 	if of("acct_a", licensing.Test) != of("acct_b", licensing.Test) || of("acct_a", licensing.Test) ==

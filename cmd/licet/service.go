@@ -38,6 +38,7 @@ type instance struct {
 	drainDelay time.Duration // how long a stopping node fails readiness but still serves
 	// Set by licet dev, whose single clock needs no margin:
 	sweepEvery, expiryMargin time.Duration
+	sandbox                  *payment.Sandbox  // knows the node once there is one
 	providers                payment.Providers // an owner without a provider takes no payments
 	clock                    clocks.Source     // the machine's, except in tests
 	log                      zerolog.Logger
@@ -70,9 +71,11 @@ type instance struct {
 
 // newService returns an instance with payments in the sandbox.
 func newService(cfg config, log zerolog.Logger) *instance {
+	sandbox := &payment.Sandbox{}
 	return &instance{
 		cfg:       cfg,
-		providers: payment.ForMode(licensing.Test, payment.Sandbox{}),
+		sandbox:   sandbox,
+		providers: payment.ForMode(licensing.Test, sandbox),
 		clock:     clocks.System(),
 		log:       log,
 		parts:     lifecycle{log: log},
@@ -235,6 +238,7 @@ func (s *instance) serveAPI() error {
 			return s.store.RootsSealedElsewhere(ctx, s.ring.Current().ID)
 		})
 	})
+	s.sandbox.Node = n
 	desk := payment.NewDesk(n, payment.Fairly(payment.Instrument(s.instruments, s.providers)))
 	chores := n.Chores()
 	if s.cfg.CompactEarly {

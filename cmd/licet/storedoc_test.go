@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,19 @@ func TestDocumentedPaymentsRun(t *testing.T) {
 	wantOutput(t, out, "pay_8114")
 	if n := len(p.want(t, 200, "GET", "/v1/licenses", "").Data.list("licenses")); n != 1 || blocks != 12 {
 		t.Errorf("%d licenses after %d blocks", n, blocks)
+	}
+}
+
+// TestDocumentedSandboxRuns runs the commands of docs/guides/sandbox.md.
+func TestDocumentedSandboxRuns(t *testing.T) {
+	t.Parallel()
+	p, _, blocks := runDocumented(t, docPage(t, "guides/sandbox.md"))
+	var states []string
+	for _, o := range p.want(t, 200, "GET", "/v1/orders", "").Data.list("orders") {
+		states = append(states, o.text("status"))
+	}
+	if want := []string{"paid", "paid", "refunded", "paid"}; !slices.Equal(states, want) || blocks != 6 {
+		t.Errorf("the orders are %q after %d blocks; want %q", states, blocks, want)
 	}
 }
 

@@ -44,6 +44,31 @@ type Page struct {
 	Licenses    int
 	SuccessURL  string // the result of a paid order links to it; may be empty
 	Action      string // the path of the pay page, to which its form posts
+	// Plays are the actions of the sandbox that the page offers besides paying and canceling; see plays.
+	Plays    []string
+	Declined bool // the latest payment has failed
+}
+
+// Buttons returns the buttons of Plays. An action without a label has no button.
+func (p *Page) Buttons() (buttons []button) {
+	for _, action := range p.Plays {
+		if label, known := plays[action]; known {
+			buttons = append(buttons, button{action, label})
+		}
+	}
+	return buttons
+}
+
+type button struct{ Action, Label string }
+
+// plays holds the labels of the sandbox's actions.
+var plays = map[string]string{
+	"decline":        "The bank declines the payment",
+	"pay_later":      "Pay later: the payment is pending",
+	"complete":       "The pending payment arrives",
+	"fail":           "The pending payment fails",
+	"callback_twice": "Pay, and the callback comes twice",
+	"callback_late":  "Pay, and the callback comes late",
 }
 
 // outcome is the text of a page without a form.

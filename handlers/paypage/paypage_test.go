@@ -103,6 +103,26 @@ func TestOrder(t *testing.T) {
 	lacks(t, renderOrder(t, bare), "Description", "Pay before", "<time")
 }
 
+// TestPlays: the pages of test mode have a button for each play, and none for an unknown one.
+func TestPlays(t *testing.T) {
+	p := order()
+	p.Plays = []string{"steal"}
+	for action := range plays {
+		p.Plays = append(p.Plays, action)
+	}
+	for _, page := range []string{renderOrder(t, p), renderResult(t, p)} {
+		for action, label := range plays {
+			contains(t, page, `<button name="action" value="`+action+`">`+label+`</button>`)
+		}
+		contains(t, page, `<section class="plays" aria-labelledby="plays">`)
+		lacks(t, page, "steal", "declined")
+	}
+	p.Plays, p.Declined = nil, true
+	page := renderOrder(t, p)
+	contains(t, page, "declined")
+	lacks(t, page, "Test mode", `class="plays"`)
+}
+
 func TestEveryOrderPageNamesTheSandbox(t *testing.T) {
 	for state := range outcomes {
 		p := inState(state)

@@ -107,6 +107,10 @@ func operations() map[string]operation {
 		"PUT /v1/orders/{order_no}/sandbox_payment": {
 			"payOrderInSandbox", "pays an order of test mode", "pay-an-order-in-the-sandbox", "order_sandbox_payment",
 		},
+		"PUT /v1/orders/{order_no}/sandbox": {
+			"playInSandbox", "plays what a buyer or a bank does about an order of test mode", "play-in-the-sandbox",
+			"order_sandbox_pay_later",
+		},
 		"POST /v1/orders/{order_no}/payments": {
 			"recordPayment", "records a payment that the shop has received itself", "record-an-outside-payment",
 			"order_payment",

@@ -41,6 +41,7 @@ var runners = map[string]string{
 	"docs/guides/operations.md":                 "cmd/licet TestDocumentedClusterRuns",
 	"docs/guides/payments.md":                   "cmd/licet TestDocumentedPaymentsRun",
 	"docs/guides/personal-data.md":              "cmd/licet TestDocumentedPersonalDataRuns",
+	"docs/guides/sandbox.md":                    "cmd/licet TestDocumentedSandboxRuns",
 	"docs/guides/signing.md":                    "cmd/licet TestSigningInAShell",
 	"docs/guides/sizing.md":                     "cmd/licet TestDocumentedClusterRuns",
 	"docs/guides/tracing.md":                    "cmd/licet TestDocumentedTracesRun",

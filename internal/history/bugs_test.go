@@ -91,6 +91,8 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return trialBlind{s} }},
 		{name: "a payment is written without a compare", txn: uncompared("pa/"),
 			store: func(_ *run, s store.Store) store.Store { return blind{s, licensing.KindPayment} }},
+		{name: "the sandbox is written without a compare", txn: uncompared("sb/"),
+			store: func(_ *run, s store.Store) store.Store { return blind{s, licensing.KindSandbox} }},
 		{name: "a payment leaves no record, now and then",
 			store: func(_ *run, s store.Store) store.Store { return recordless{s} }},
 		{name: "an order gets a license more than it counts",

@@ -13,6 +13,7 @@
 //	clients_test.go           the clients: which operations they send, and what they record
 //	shop_test.go              the client that orders, pays and refunds
 //	quantity_test.go          orders for many licenses, and their seeded bugs
+//	sandbox_test.go           orders about which the sandbox plays
 //	outside_test.go           payments that the shop has received itself, and their seeded bugs
 //	external_test.go          clients that bring the same external keys, and the aliases of these
 //	entitlements_test.go      other terms of the product, and the entitlements of licenses

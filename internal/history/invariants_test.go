@@ -66,6 +66,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.aliases(t)
 	i.trials(t)
 	i.payments(t)
+	i.sandbox(t)
 	i.rolledOut(t)
 	i.books(t)
 	i.events(t)

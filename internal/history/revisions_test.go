@@ -96,6 +96,7 @@ type timeline struct {
 	aliases  map[string][]aliasAt             // of licenses of the account
 	trials   map[string][]trialAt             // of the account, by name
 	payments map[string][]paymentAt           // of the account, by name
+	played   map[string][]playedAt            // in the sandbox, by order
 	products []productAt                      // of the account
 	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
@@ -129,8 +130,9 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
-		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{}, voided: map[string][]voidedAt{},
-		terms: map[licensing.TermsVersion]int64{}, listed: listings{}}
+		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{}, played: map[string][]playedAt{},
+		voided: map[string][]voidedAt{},
+		terms:  map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -299,6 +301,15 @@ func (t *timeline) replay(
 					return err
 				}
 				t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
+			}
+		case "sb":
+			if number, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
+				m, err := parse(event.Kv.Value[1:])
+				if err != nil {
+					return err
+				}
+				t.played[number] = append(t.played[number], playedAt{revision, m.milli(3), int(m.varints[1]),
+					licensing.SandboxOutcome(m.text(2))})
 			}
 		case "rv":
 			if err := t.noteVoided(revision, rest, event); err != nil {

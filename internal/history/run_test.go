@@ -56,6 +56,7 @@ type run struct {
 	deeds      []deed
 	bySale     map[string]*license // by order
 	many       map[string]bool     // the orders for many licenses
+	played     []licensing.Order   // in the sandbox
 	bank       *bank
 	recordings map[recordedEnd]recording
 	rolls      map[rolled]recording
@@ -207,6 +208,7 @@ func (r *run) play() error {
 	}
 	group.Go(r.payOutside)
 	group.Go(r.buyMany)
+	group.Go(r.playInSandbox)
 	group.Go(r.grant)
 	group.Go(r.price)
 	if r.bug.rolls || r.bug.name == "" && depth.Full() { // at the usual depth they are too much, see above
@@ -223,6 +225,7 @@ func (r *run) play() error {
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
 	r.balance()
 	r.issueAll(r.endTime())
+	r.payPlayed(r.endTime())
 	return errors.Join(err, r.rest(), r.finish(f), r.end())
 }
 

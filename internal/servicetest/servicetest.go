@@ -156,7 +156,7 @@ func (s *Service) serve(cfg Config, instruments *metrics.Metrics, ring licensing
 	front := handlers.New(handlers.Config{
 		Webhooks: policy, Pings: sender,
 		Node: s.node, Metrics: instruments, Log: zerolog.Nop(), PublicURL: s.URL, Ring: ring, Limits: bounds,
-		Desk: payment.NewDesk(s.node, payment.ForMode(licensing.Test, payment.Sandbox{})),
+		Desk: payment.NewDesk(s.node, payment.ForMode(licensing.Test, payment.Sandbox{Node: s.node})),
 	})
 	done := make(chan error, 1)
 	go func() { done <- front.Serve(listener) }()

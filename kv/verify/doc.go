@@ -20,6 +20,7 @@
 //	aliases.go     external keys, their aliases, and the settings of owners
 //	trials.go      trials and their licenses
 //	payments.go    payments and their orders
+//	sandbox.go     what the sandbox knows about orders
 //	paymentlistings.go the listings of orders' payments, and their sums
 //	records.go     orders, products and single keys
 //	listings.go    entries of listings

@@ -169,6 +169,7 @@ func (v *verification) families() []family {
 		{"product", "q/", v.each("q/", v.records.checkProduct)},
 		{"event_ledger", "r/", v.each("r/", v.events.checkEventLedger)},
 		{"usage", "s/", v.each("s/", v.records.checkUsage)},
+		{"sandbox", layout.SandboxFamily, v.each(layout.SandboxFamily, v.records.checkSandbox)},
 		{"terms", layout.TermsFamily, v.each(layout.TermsFamily, v.records.checkTerms)},
 		{"trial", layout.TrialsFamily, v.each(layout.TrialsFamily, v.records.checkTrial)},
 		{"api_key_use", "u/", v.each("u/", v.keys.checkAPIKeyUse)},

@@ -32,6 +32,7 @@
 //	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
 //	outsidepayments.go record payments that a shop has received itself
 //	payments.go        lists of the payments of an order
+//	sandbox.go         what the sandbox knows about orders of test mode
 //	products.go        products
 //	rollouts.go        rollouts of the terms of products to earlier licenses
 //	licenses.go        licenses and their devices: activate, validate, deactivate, read, change, reissue

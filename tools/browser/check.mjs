@@ -15,6 +15,11 @@ const changed = async (method, action, more) => {
   await api(method, `/v1/orders/${order.order_no}/${action}`);
   return order.pay_url;
 };
+const played = async (...actions) => {
+  const order = await newOrder();
+  for (const action of actions) await api("PUT", `/v1/orders/${order.order_no}/sandbox`, { action });
+  return order.pay_url;
+};
 const paid = (more) => changed("PUT", "sandbox_payment", more);
 await describeProduct();
 const expiring = await newOrder();
@@ -39,6 +44,8 @@ const pages = {
   errors: { at: "/docs/errors#40901" },
   unpaid: { at: async () => (await newOrder()).pay_url },
   cancel: { at: async () => (await newOrder()).pay_url, act: (page) => page.locator("summary").click() },
+  declined: { at: () => played("decline") },
+  pending: { at: () => played("pay_later") },
   paid: { at: orders.paid },
   linked: { at: orders.linked },
   canceled: { at: orders.canceled },

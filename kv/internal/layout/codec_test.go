@@ -292,6 +292,12 @@ func TestGoldenValues(t *testing.T) {
 	if fee := withFee.Payment.Fee; err != nil || fee == nil || *fee != -30 {
 		t.Errorf("a payment with a fee is read as %+v, %v", withFee, err)
 	}
+	played := Sandbox{Writers: license.Writers, Sandbox: licensing.SandboxOrder{Attempt: 2,
+		Outcome: licensing.SandboxLate, PaidAt: kvtest.Time}}
+	show("order in the sandbox", played.Encode())
+	if again, err := DecodeSandbox(played.Encode()); err != nil || again.Sandbox != played.Sandbox {
+		t.Errorf("an order in the sandbox is read as %+v, %v", again, err)
+	}
 	trialProduct := goldenProduct()
 	trialProduct.Product.TrialEntitlements, trialProduct.Product.Trial = `{"export":true}`, licensing.TrialTerms{
 		Validity: licensing.Period{Days: 14}, MaxDevices: 1, PerEmail: true, Entitled: true, Version: 7}
@@ -355,6 +361,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"since when payments have this", BooksKey},
 		{"payment in a listing", PaymentListingKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"),
 			&licensing.Payment{OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", RecordedAt: kvtest.Time})},
+		{"order in the sandbox", SandboxKey(licensing.SandboxRef(licensing.Owner{AccountID: "acct_01jd4",
+			Mode: licensing.Test}, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"settings", SettingsKey(kvtest.Owner)},
 		{"receipt keys", ReceiptKeysKey(kvtest.Owner)},
 		{"revocation", RevocationKey(kvtest.Owner, licensing.RevocationOf(kvtest.Key.ID(), ""))},

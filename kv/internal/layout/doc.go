@@ -70,6 +70,7 @@
 //	rk/<account>/<mode>/              an owner's receipt keys: the sealed root secret, and when each key was made
 //	rv/<account>/<mode>/<name>        a revocation, by its name in lists: up to which revision receipts are void, and
 //	                                  how long they could have been valid
+//	sb/<account>/t/<order>            what the sandbox knows about an order of test mode
 //	tr/<account>/<mode>/<trial>       a trial: its license, and the device that has started it, as an HMAC
 //	s/<account>/<mode>/               how many bytes and keys an owner stores, without events
 //	v/<endpoint>/p                    the position of an endpoint in the feed, and counts of its deliveries
@@ -158,6 +159,7 @@
 //	trial.go         trials
 //	payment.go       payments of orders
 //	sale.go          payments and refunds by time
+//	sandbox.go       what the sandbox knows about orders
 //	settings.go      the settings of owners
 //	order.go         orders
 //	product.go       products

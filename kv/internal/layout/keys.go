@@ -206,6 +206,8 @@ func RecordKey(ref licensing.Ref) string {
 		return TrialKey(ref)
 	case licensing.KindPayment:
 		return PaymentKey(ref)
+	case licensing.KindSandbox:
+		return SandboxKey(ref)
 	case licensing.KindTerms:
 		return TermsKey(ref)
 	default:

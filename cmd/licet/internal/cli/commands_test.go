@@ -23,7 +23,7 @@ import (
 )
 
 // TestCommandsAreTheRoutes compares the commands with docs/reference/api.md: each route
-// has one, with its scope; those of documents for programs have none.
+// has one or more, with its scope; those of documents for programs have none.
 func TestCommandsAreTheRoutes(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../../../docs/reference/api.md")
@@ -59,6 +59,7 @@ func TestCommandsAreTheRoutes(t *testing.T) {
 	walk(u.root())
 	slices.Sort(documented)
 	slices.Sort(have)
+	have = slices.Compact(have) // the commands of the sandbox share a route
 	if diff := cmp.Diff(documented, have); diff != "" || len(have) < 20 {
 		t.Errorf("documented (-), commands (+):\n%s", diff)
 	}

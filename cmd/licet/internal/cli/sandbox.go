@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +15,56 @@ type sandboxGroup struct{ Setup }
 
 func (s sandboxGroup) sandboxCommands() *cobra.Command {
 	cmd := group("sandbox", "Pay orders without a buyer, in test mode", `  licet sandbox buy editor
-  licet sandbox pay `+exampleOrder,
+  licet sandbox pay `+exampleOrder+`
+  licet sandbox decline `+exampleOrder,
 		s.sandboxBuy(), s.sandboxPay())
-	cmd.Long = `Pay orders without a buyer, in test mode. No money moves. The commands need an API key of test mode,
-such as that of licet dev.`
+	for _, p := range sandboxPlays {
+		cmd.AddCommand(s.sandboxPlay(p))
+	}
+	cmd.Long = `Pay orders without a buyer, in test mode, and play what buyers and banks do besides. No money moves. The
+commands need an API key of test mode, such as that of licet dev.`
 	return cmd
+}
+
+// sandboxPlay is a command that plays an action about an order.
+type sandboxPlay struct {
+	action      client.SandboxAction
+	short, long string
+}
+
+var sandboxPlays = []sandboxPlay{
+	{client.SandboxCancel, "Cancel an order of test mode, as its buyer", ``},
+	{client.SandboxDecline, "Let the bank decline the payment of an order",
+		`Let the bank decline the payment of an unpaid order of test mode. The order stays unpaid, and its buyer may
+try again.`},
+	{client.SandboxPayLater, "Begin a payment of an order that takes its time",
+		`Begin a payment of an unpaid order of test mode that takes its time, such as a bank transfer. The payment is
+pending until licet sandbox complete or licet sandbox fail, and fails by itself after 24 hours.`},
+	{client.SandboxComplete, "Let the pending payment of an order arrive",
+		`Let the pending payment of an order of test mode arrive. An expired order becomes paid late, and a canceled
+order is refunded.`},
+	{client.SandboxFail, "Let the pending payment of an order fail", ``},
+	{client.SandboxCallbackTwice, "Pay an order, and report the payment twice",
+		`Pay an unpaid order of test mode, and report the payment twice, as a payment provider may do. The order has one
+license.`},
+	{client.SandboxCallbackLate, "Pay an order, and report the payment late",
+		`Pay an unpaid order of test mode, and report the payment late. The order stays unpaid until licet sandbox
+complete, or until the service asks the sandbox after about two minutes.`},
+}
+
+func (s sandboxGroup) sandboxPlay(p sandboxPlay) *cobra.Command {
+	name := strings.ReplaceAll(string(p.action), "_", "-")
+	return s.command(spec{
+		use: name + " ORDER_NO", short: p.short, long: p.long,
+		example: "  licet sandbox " + name + " " + exampleOrder,
+		route:   "PUT /v1/orders/{order_no}/sandbox", scope: "orders",
+		resumeHint: "look at the order before you repeat the command: licet orders get",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.PlayInSandbox(c.ctx, args[0], p.action, as...))
+			})
+		},
+	})
 }
 
 func (s sandboxGroup) sandboxPay() *cobra.Command {

@@ -1,0 +1,51 @@
+package layout
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
+)
+
+// SandboxFamily begins the keys of what the sandbox knows about orders.
+const SandboxFamily = "sb/"
+
+// SandboxKey returns the key of what the sandbox knows about an order.
+func SandboxKey(ref licensing.Ref) string { return OfOwner(ref.Owner, SandboxFamily) + ref.ID }
+
+// SandboxWriter is the number of the repeated field with the writers of a record of the sandbox.
+const SandboxWriter protowire.Number = 15
+
+// Sandbox is the value of what the sandbox knows about an order. The order's number and the account are in the key.
+type Sandbox struct {
+	Sandbox licensing.SandboxOrder
+	Writers []Writer
+	Unknown []byte // fields of a newer format, to be kept
+}
+
+func (s *Sandbox) table() fieldTable {
+	o := &s.Sandbox
+	return fieldTable{
+		numberField(1, &o.Attempt), textField(2, &o.Outcome), timeField(3, &o.PaidAt),
+		writersField(SandboxWriter, &s.Writers), unknownFields(&s.Unknown),
+	}
+}
+
+// Encode returns the value.
+func (s *Sandbox) Encode() []byte { return s.table().value() }
+
+// DecodeSandbox decodes the value of what the sandbox knows about an order.
+func DecodeSandbox(value []byte) (*Sandbox, error) {
+	s := &Sandbox{}
+	err := DecodeValue(value, s.table().read)
+	if err == nil && s.Sandbox.Attempt < 0 {
+		err = ErrMalformed
+	}
+	return s, err
+}
+
+// ReadSandboxKey decodes the key of what the sandbox knows about an order, behind its family. Only orders of test mode
+// have such a key.
+func ReadSandboxKey(rest string) (ref licensing.Ref, ok bool) {
+	owner, orderNo, ok := CutOwner(rest)
+	return licensing.SandboxRef(owner, orderNo), ok && owner.Mode == licensing.Test && licensing.ValidOrderNo(orderNo)
+}

@@ -1,0 +1,51 @@
+package service
+
+import (
+	"context"
+
+	"licet/licensing"
+	"licet/node"
+	"licet/node/store"
+)
+
+// Sandbox returns an order and what the sandbox knows about it. It returns ErrOrderNotFound if no order has the number.
+func (o *Orders) Sandbox(
+	ctx context.Context, orderNo string,
+) (order licensing.Order, played licensing.SandboxOrder, err error) {
+	if !licensing.ValidOrderNo(orderNo) {
+		return order, played, licensing.ErrOrderNotFound
+	}
+	owner, found, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
+	switch {
+	case err != nil:
+		return order, played, err
+	case !found:
+		return order, played, licensing.ErrOrderNotFound
+	}
+	_, err = admitted(ctx, o.core, owner, func(node.Place) (none struct{}, err error) {
+		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)},
+			store.Want{Ref: licensing.SandboxRef(owner, orderNo)})
+		switch {
+		case err != nil:
+			return none, err
+		case loaded[0].Record.Order == nil:
+			return none, licensing.ErrOrderNotFound
+		}
+		if order = *loaded[0].Record.Order; loaded[1].Record.Sandbox != nil {
+			played = *loaded[1].Record.Sandbox
+		}
+		return none, nil
+	})
+	return order, played, err
+}
+
+// PlayInSandbox runs a command on what the sandbox knows about an order of test mode. The order must exist.
+func (o *Orders) PlayInSandbox(
+	ctx context.Context, order licensing.Order, cmd licensing.Command,
+) (licensing.SandboxOrder, error) {
+	if order.Owner.Mode != licensing.Test {
+		return licensing.SandboxOrder{}, licensing.ErrNotInSandbox
+	}
+	result, err := o.engine.Do(ctx, licensing.SandboxRef(order.Owner, order.OrderNo), cmd)
+	return result.Sandbox, err
+}

@@ -1,0 +1,166 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"licet/licensing"
+)
+
+// Play is something that a buyer, a bank or the sandbox does about an order of test mode.
+type Play string
+
+// The plays.
+const (
+	PlayPay      Play = "pay"       // the buyer pays, and the payment is complete at once
+	PlayCancel   Play = "cancel"    // the buyer cancels the order
+	PlayDecline  Play = "decline"   // the bank declines the payment; the buyer may try again
+	PlayPayLater Play = "pay_later" // the buyer pays, and the money takes its time: the payment is pending
+	PlayComplete Play = "complete"  // the pending payment arrives
+	PlayFail     Play = "fail"      // the pending payment fails
+	// The buyer pays, and the sandbox reports the payment twice, or only after sandboxLate or PlayComplete.
+	PlayCallbackTwice Play = "callback_twice"
+	PlayCallbackLate  Play = "callback_late"
+)
+
+// PlayNames lists the names of all plays.
+func PlayNames() []string {
+	return []string{string(PlayPay), string(PlayCancel), string(PlayDecline), string(PlayPayLater),
+		string(PlayComplete), string(PlayFail), string(PlayCallbackTwice), string(PlayCallbackLate)}
+}
+
+// checkoutPlay is what a play makes of a new checkout.
+type checkoutPlay struct {
+	outcome   licensing.SandboxOutcome
+	callbacks int           // how often the sandbox reports the outcome at once
+	lasts     time.Duration // until the checkout ends
+}
+
+var checkoutPlays = map[Play]checkoutPlay{
+	PlayDecline:       {licensing.SandboxFailed, 1, sandboxEnd},
+	PlayPayLater:      {licensing.SandboxPending, 1, sandboxEnd},
+	PlayCallbackTwice: {licensing.SandboxPaid, 2, sandboxEnd},
+	PlayCallbackLate:  {licensing.SandboxLate, 0, sandboxLate},
+}
+
+// Play plays something about an order in the sandbox, and returns the order after that. It refuses orders of live mode,
+// and orders of other providers. Pay, Cancel and PlayComplete take effect whatever the order's state, as a provider's
+// report does; the others begin a checkout of an unpaid order.
+//
+// Play stores what was played, and then reports it to the desk as a callback does. If the node dies in between, a sweep
+// asks the sandbox.
+func (d *Desk) Play(ctx context.Context, order licensing.Order, play Play) (licensing.Order, error) {
+	if !d.InSandbox(order.Owner) {
+		return licensing.Order{}, licensing.ErrNotInSandbox
+	}
+	switch play {
+	case PlayPay:
+		paid, _, err := d.Pay(ctx, order)
+		return paid, err
+	case PlayCancel:
+		return d.Cancel(ctx, order)
+	case PlayComplete:
+		return d.settleInSandbox(ctx, order, licensing.SandboxPaid)
+	case PlayFail:
+		return d.settleInSandbox(ctx, order, licensing.SandboxFailed)
+	}
+	if begins, known := checkoutPlays[play]; known {
+		return d.beginInSandbox(ctx, order, begins)
+	}
+	return licensing.Order{}, errors.New("unknown play " + string(play))
+}
+
+// InSandbox reports whether the orders of an owner are paid in the sandbox.
+func (d *Desk) InSandbox(owner licensing.Owner) bool {
+	return owner.Mode == licensing.Test && d.calling(licensing.ProviderSandbox, owner) != nil
+}
+
+// Played returns what was played about an order. It asks the store only if something may have been played.
+func (d *Desk) Played(ctx context.Context, order licensing.Order) (licensing.SandboxOrder, error) {
+	if order.Attempt == 0 || !d.InSandbox(order.Owner) {
+		return licensing.SandboxOrder{}, nil
+	}
+	_, played, err := d.node.Sandbox(ctx, order.OrderNo)
+	return played, err
+}
+
+// Plays returns what can be played about an order besides Pay and Cancel.
+func (d *Desk) Plays(order licensing.Order) []Play {
+	switch {
+	case !d.InSandbox(order.Owner) || order.Provider == licensing.ProviderOutside:
+		return nil
+	case order.CheckoutOpen() && order.Checkout != "":
+		return []Play{PlayComplete, PlayFail}
+	case order.Status(d.node.Now()) == licensing.OrderUnpaid:
+		return []Play{PlayDecline, PlayPayLater, PlayCallbackTwice, PlayCallbackLate}
+	}
+	return nil
+}
+
+// beginInSandbox begins a checkout of an unpaid order, and plays it.
+func (d *Desk) beginInSandbox(
+	ctx context.Context, order licensing.Order, play checkoutPlay,
+) (licensing.Order, error) {
+	if order.Provider == licensing.ProviderOutside {
+		return licensing.Order{}, licensing.ErrPaidOutside
+	}
+	if err := order.CheckPayable(d.node.Now()); err != nil {
+		return licensing.Order{}, err
+	}
+	if err := d.node.RefuseLicenses(ctx, &order); err != nil {
+		return licensing.Order{}, err
+	}
+	if !order.CheckoutOpen() {
+		var err error
+		order, err = d.node.ChangeCheckout(ctx, order,
+			licensing.StartCheckout{Provider: licensing.ProviderSandbox, After: order.Attempt})
+		if err != nil {
+			return licensing.Order{}, err
+		}
+	}
+	if err := order.CheckPayable(d.node.Now()); err != nil {
+		return licensing.Order{}, err
+	}
+	if order.Checkout != "" {
+		return licensing.Order{}, licensing.ErrPaymentPending
+	}
+	_, err := d.node.PlayInSandbox(ctx, order, licensing.PlayCheckout{Attempt: order.Attempt, Outcome: play.outcome})
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	checkout := checkoutInSandbox(&order)
+	order, err = d.node.ChangeCheckout(ctx, order, licensing.NoteCheckout{
+		Attempt: order.Attempt, Checkout: checkout.ID, EndsAt: d.node.Now().Add(play.lasts),
+	})
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	return d.callBack(ctx, order, checkout, play.callbacks)
+}
+
+// settleInSandbox plays the end of the pending payment of an order.
+func (d *Desk) settleInSandbox(
+	ctx context.Context, order licensing.Order, outcome licensing.SandboxOutcome,
+) (licensing.Order, error) {
+	if !order.CheckoutOpen() || order.Checkout == "" {
+		return licensing.Order{}, licensing.ErrNothingPending
+	}
+	_, err := d.node.PlayInSandbox(ctx, order, licensing.PlayCheckout{Attempt: order.Attempt, Outcome: outcome})
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	return d.callBack(ctx, order, checkoutInSandbox(&order), 1)
+}
+
+// callBack reports an object of the sandbox to the desk so many times, and returns the order after that.
+func (d *Desk) callBack(
+	ctx context.Context, order licensing.Order, object Object, times int,
+) (licensing.Order, error) {
+	for range times {
+		if err := d.Called(ctx, order.Owner, object); err != nil {
+			return licensing.Order{}, err
+		}
+	}
+	return d.node.Order(ctx, order.Owner, order.OrderNo)
+}
