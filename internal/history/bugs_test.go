@@ -39,6 +39,8 @@ type bug struct {
 	lostHop error
 	// bank wraps the provider of payments.
 	bank func(payment.Provider) payment.Provider
+	// till wraps the provider of payments that has checkouts.
+	till func(payment.Provider) payment.Provider
 	// overlong: a hop is run some time after it is over.
 	overlong bool
 	// unjudged: devices name licenses by their ids, so that no presented key is judged.
@@ -95,6 +97,10 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return blind{s, licensing.KindSandbox} }},
 		{name: "a payment leaves no record, now and then",
 			store: func(_ *run, s store.Store) store.Store { return recordless{s} }},
+		{name: "an attempt to pay begins while the checkout of another is open",
+			store: func(_ *run, s store.Store) store.Store { return overlooking{s} }},
+		{name: "paid checkouts count as expired",
+			till: func(p payment.Provider) payment.Provider { return unbelieved{p} }},
 		{name: "an order gets a license more than it counts",
 			store: func(_ *run, s store.Store) store.Store { return rewriting{s, oneMore} }},
 		{name: "an order gets a license less than it counts",

@@ -24,6 +24,7 @@
 //	devices_test.go           licenses whose devices change, and that lose inactive devices: as leases_test.go
 //	grace_test.go             the grace of licenses, and notices before their ends: as leases_test.go
 //	bank_test.go              a payment provider that outlives the nodes
+//	checkouts_test.go         orders that buyers pay in checkouts, the provider with checkouts, and seeded bugs
 //	keyed_test.go             requests with an Idempotency-Key
 //	faults_test.go            failing requests, killed and paused nodes, wrong clocks
 //	latewrites_test.go        writes that etcd applies late

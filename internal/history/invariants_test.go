@@ -69,6 +69,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.sandbox(t)
 	i.rolledOut(t)
 	i.books(t)
+	i.checkouts(t)
 	i.events(t)
 	return i.list
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -79,11 +80,7 @@ func (i *inspection) payments(t *timeline) {
 		if last.payment == "" { // unpaid or free
 			continue
 		}
-		provider := licensing.ProviderSandbox
-		if last.outside {
-			provider = licensing.ProviderOutside
-		}
-		name := licensing.PaymentRef(i.run.owner, provider, last.payment).ID
+		name := licensing.PaymentRef(i.run.owner, cmp.Or(last.provider, licensing.ProviderSandbox), last.payment).ID
 		if other, twice := paidWith[name]; twice {
 			i.add("payments", "%s and %s are paid with %q", number, other, last.payment)
 		}

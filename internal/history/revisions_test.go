@@ -65,7 +65,9 @@ type orderAt struct {
 	noted                    string // the metadata of its license
 	key                      licensing.LicenseKey
 	payment                  string
-	outside                  bool // paid, or to be paid, outside
+	provider                 licensing.PaymentProvider // where the order was paid, or is to be paid; empty: open
+	attempt                  int                       // of the latest checkout
+	checkout                 string
 	quantity, issued         int
 	seed                     licensing.KeySeed
 	refundDue                bool
@@ -517,7 +519,8 @@ func (o *orderAt) decode(value []byte) error {
 	m, err := parse(value[1:])
 	o.description, o.email, o.metadata = m.text(4), m.text(5), m.text(6)
 	o.paid, o.canceled, o.refunded = m.milli(12), m.milli(13), m.milli(14)
-	o.payment, o.outside = m.text(19), m.text(30) == string(licensing.ProviderOutside)
+	o.payment, o.provider = m.text(19), licensing.PaymentProvider(m.text(30))
+	o.attempt, o.checkout = int(m.varints[31]), m.text(32)
 	if key := m.text(17); key != "" {
 		o.key = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
 	}

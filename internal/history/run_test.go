@@ -58,6 +58,7 @@ type run struct {
 	many       map[string]bool     // the orders for many licenses
 	played     []licensing.Order   // in the sandbox
 	bank       *bank
+	till       *till
 	recordings map[recordedEnd]recording
 	rolls      map[rolled]recording
 	lastChange map[licensing.LicenseID]int64 // the latest revision of each license
@@ -78,7 +79,7 @@ func newRun(seed uint64, b bug) *run {
 		many:       map[string]bool{},
 		recordings: map[recordedEnd]recording{}, tried: map[licensing.Ref]bool{},
 		starting: map[licensing.Ref]int{}, rolls: map[rolled]recording{}}
-	r.bank = newBank(r)
+	r.bank, r.till = newBank(r), newTill(r)
 	r.keeping, r.stopKeeping = context.WithCancel(context.Background())
 	r.owner = licensing.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licensing.Test}
 	r.warned = b.name == "" || b.warned
@@ -207,6 +208,7 @@ func (r *run) play() error {
 		group.Go(func() { r.shop(number) })
 	}
 	group.Go(r.payOutside)
+	group.Go(r.checkOut)
 	group.Go(r.buyMany)
 	group.Go(r.playInSandbox)
 	group.Go(r.grant)
@@ -224,6 +226,7 @@ func (r *run) play() error {
 	<-following
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
 	r.balance()
+	r.balanceCheckouts()
 	r.issueAll(r.endTime())
 	r.payPlayed(r.endTime())
 	return errors.Join(err, r.rest(), r.finish(f), r.end())
