@@ -422,6 +422,12 @@ func TestBudgetOfOrders(t *testing.T) {
 	nodetest.WantError(t, n.RefuseLicenses(ctx, &orders[1]), licensing.ErrAccountBudgetReached)
 	_, err := order(200, 100)
 	nodetest.WantError(t, err, licensing.ErrAccountBudgetReached)
+	if _, err := n.CancelOrder(ctx, orders[2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := pay(2, "third"); licensing.ReasonOf(err) != licensing.ReasonInvalidOrderState {
+		t.Errorf("the payment of a canceled order: %v", err)
+	}
 	single, err := order(1, 100)
 	nodetest.WantError(t, err, nil)
 	nodetest.WantError(t, n.RefuseLicenses(ctx, &single), nil)

@@ -22,7 +22,7 @@ const answerTime = time.Second
 // RefuseLicenses returns an error if there is no room for the licenses of an order that is about to be paid, and that
 // is for many. Callers ask before the buyer is charged: once an order is paid, nothing refuses its licenses.
 func (o *Orders) RefuseLicenses(ctx context.Context, order *licensing.Order) error {
-	if order.Quantity <= 1 || !order.PaidAt.IsZero() {
+	if order.Quantity <= 1 || !order.PaidAt.IsZero() || !order.CanceledAt.IsZero() {
 		return nil
 	}
 	if err := o.engine.RefuseGrowth(); err != nil {
