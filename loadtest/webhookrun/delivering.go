@@ -20,7 +20,7 @@ func (s *scene) deliver(ctx context.Context) error {
 	all := live * s.plan.events
 	begun := int(s.delivered.Load())
 	show := s.progress.Long(all-begun, "%d deliveries are left, while nodes are killed %d times", all-begun,
-		s.cfg.kills-s.pace.kills)
+		s.cfg.kills-s.pace.Kills)
 	for before, since := begun, time.Now(); ; {
 		now := int(s.delivered.Load())
 		show(now - begun)
@@ -33,10 +33,10 @@ func (s *scene) deliver(ctx context.Context) error {
 		if done || time.Since(since) > hopeless {
 			return ctx.Err()
 		}
-		kills := s.cfg.kills - s.pace.kills
+		kills := s.cfg.kills - s.pace.Kills
 		if s.late < kills && now-begun >= (s.late+1)*(all-begun)/(kills+1) {
 			s.late++
-			if err := s.havoc.strike(ctx); err != nil {
+			if err := s.havoc.Strike(ctx); err != nil {
 				return err
 			}
 		}

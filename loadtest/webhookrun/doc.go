@@ -14,7 +14,6 @@
 //	run.go         the run, from start to report
 //	customers.go   the customers carry out the plan: orders, activations, removals
 //	journal.go     which changes were acknowledged, and so must have an event
-//	havoc.go       when to kill a node, and killing it
 //	receivers.go   the HTTP servers behind the endpoints
 //	delivering.go  waiting until the remaining events are delivered
 //	feed.go        following the feed of events during the run

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"reflect"
-	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -32,51 +29,5 @@ func TestPlan(t *testing.T) {
 		if !reflect.DeepEqual(p, newPlan(7, size)) || reflect.DeepEqual(p, newPlan(8, size)) {
 			t.Error("the same seed makes different plans, or different seeds make the same plan")
 		}
-	}
-}
-
-// TestPaceHasEveryKillComeInTime lets operations run as fast as they can.
-func TestPaceHasEveryKillComeInTime(t *testing.T) {
-	const operations, kills = 1000, 9
-	p := newPace(operations, kills)
-	var begun atomic.Int64
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for begun.Add(1) <= operations {
-				p.proceed(t.Context())
-				p.operated()
-			}
-		})
-	}
-	for kill := 1; p.next(t.Context()); kill++ {
-		if done := p.count(); done < p.dueAt(kill) || done > p.dueAt(kill+1)+4 {
-			t.Errorf("kill %d came after %d operations, and was due at %d", kill, done, p.dueAt(kill))
-		}
-		p.restarted()
-	}
-	group.Wait()
-	if p.killed != kills || p.count() != operations {
-		t.Errorf("%d kills, %d operations", p.killed, p.count())
-	}
-}
-
-// TestPaceEnds ends operations before the kills: waiting operations and kills give up.
-func TestPaceEnds(t *testing.T) {
-	p := newPace(100, 10)
-	p.operated()
-	p.finish()
-	if p.next(t.Context()) {
-		t.Error("a kill is due though there are no operations any more")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	late := newPace(100, 10)
-	for range 30 {
-		late.operated()
-	}
-	late.proceed(ctx) // returns
-	if late.next(ctx) {
-		t.Error("a kill is due though everything ends")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +28,8 @@ type scene struct {
 	balancer *stage.Balancer
 	journal  *journal
 	shop     *shop
-	pace     *pace
-	havoc    *havoc
+	pace     *trial.Pace
+	havoc    *trial.Havoc
 	progress *rig.Progress
 
 	reliable, unreliable, hanging *receiver
@@ -67,7 +66,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 	s := &scene{
 		cfg: cfg, plan: newPlan(cfg.Seed, cfg.activations), journal: newJournal(), progress: progress,
 	}
-	s.pace = newPace(s.plan.operations, cfg.kills/2)
+	s.pace = trial.NewPace(s.plan.operations, cfg.kills/2)
 	defer func() {
 		if err != nil {
 			s.stop()
@@ -92,13 +91,13 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 		"127.0.0.0/8"); err != nil {
 		return nil, err
 	}
-	s.havoc = &havoc{stage: s.stage, random: rand.New(rand.NewPCG(cfg.Seed, 3))}
+	s.havoc = trial.NewHavoc(s.stage, cfg.Seed)
 	s.balancer = s.stage.Balancer()
 	apiKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, programName)
 	if err != nil {
 		return nil, err
 	}
-	s.shop = &shop{journal: s.journal, browser: stage.NewBrowser(s.balancer), proceed: s.pace.proceed}
+	s.shop = &shop{journal: s.journal, browser: stage.NewBrowser(s.balancer), proceed: s.pace.Proceed}
 	// The clients do not give up while nodes may come back.
 	if s.shop.desk, err = s.journal.Client(s.balancer, 2*stage.Patience, apiKey); err != nil {
 		return nil, err
@@ -168,29 +167,28 @@ func (s *scene) subscribe(ctx context.Context, r *receiver) error {
 func (s *scene) operate(ctx context.Context) error {
 	show := s.progress.Long(s.plan.operations,
 		"%d activations, and with orders and removals %d operations, while nodes are killed %d times",
-		s.plan.activations, s.plan.operations, s.pace.kills)
+		s.plan.activations, s.plan.operations, s.pace.Kills)
 	operating, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var group sync.WaitGroup
 	var failed, rotated error
 	group.Go(func() {
-		for s.pace.next(operating) {
-			if failed = s.havoc.strike(ctx); failed != nil {
-				cancel() // nothing would be proven any more
-				return
-			}
-			s.pace.restarted()
-			if s.havoc.times == (s.pace.kills+1)/2 {
+		failed = s.pace.Strike(operating, func() error {
+			if s.havoc.Times == s.pace.Kills/2 {
 				rotated = s.rotate(ctx)
 			}
+			return s.havoc.Strike(ctx)
+		})
+		if failed != nil {
+			cancel() // nothing would be proven any more
 		}
 	})
 	s.shop.operated = func() {
-		s.pace.operated()
-		show(s.pace.count())
+		s.pace.Operated()
+		show(s.pace.Count())
 	}
 	trial.Each(operating, s.plan.customers, s.shop.play)
-	s.pace.finish()
+	s.pace.Finish()
 	group.Wait()
 	return errors.Join(failed, rotated, ctx.Err())
 }

@@ -44,8 +44,8 @@ func (s *scene) inspect(ctx context.Context, r *receiver) error {
 func (s *scene) report(e *evidence) *trial.Report {
 	r := s.journal.Report()
 	r.Seed, r.Proven = s.cfg.Seed, "every event was delivered, and none was made up"
-	r.Count("nodes killed and started again", s.havoc.times)
-	r.Count("… of which two at once", s.havoc.both)
+	r.Count("nodes killed and started again", s.havoc.Times)
+	r.Count("… of which two at once", s.havoc.Both)
 	r.Count("… of which while only deliveries were left", s.late)
 	r.Count("times that the unreliable endpoint was enabled again", s.hurried)
 	r.CountTraffic(s.balancer.Traffic())
@@ -61,8 +61,8 @@ func (s *scene) report(e *evidence) *trial.Report {
 		r.Problem("%d events were planned, and the feed has %d", want, got)
 	}
 	// In a small run all may be delivered before the next kill is due.
-	if s.havoc.times < s.pace.kills {
-		r.Problem("nodes were killed %d times of %d", s.havoc.times, s.pace.kills)
+	if s.havoc.Times < s.pace.Kills {
+		r.Problem("nodes were killed %d times of %d", s.havoc.Times, s.pace.Kills)
 	}
 	if d := s.hanging.figures(); d.calls == 0 || d.events > 0 {
 		r.Problem("the hanging endpoint was called %d times, and took %d events", d.calls, d.events)

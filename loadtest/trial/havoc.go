@@ -1,4 +1,4 @@
-package main
+package trial
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"licet/loadtest/stage"
 )
 
-// pace spreads kills over operations: each kill is due at some number of operations, and
+// Pace spreads kills over operations: each kill is due at some number of operations, and
 // operations wait before they would reach the kill after the next one. So nodes are killed
 // throughout, however fast the machine is.
-type pace struct {
-	operations, kills int
+type Pace struct {
+	Kills      int
+	operations int
 
 	mu     sync.Mutex
 	moved  *sync.Cond
@@ -24,17 +25,18 @@ type pace struct {
 	over   bool // there are no more operations
 }
 
-func newPace(operations, kills int) *pace {
-	p := &pace{operations: operations, kills: kills}
+// NewPace returns the pace of so many kills during so many operations.
+func NewPace(operations, kills int) *Pace {
+	p := &Pace{Kills: kills, operations: operations}
 	p.moved = sync.NewCond(&p.mu)
 	return p
 }
 
 // dueAt returns after how many operations a kill is due; the first kill is number 1.
-func (p *pace) dueAt(kill int) int { return kill * p.operations / (p.kills + 1) }
+func (p *Pace) dueAt(kill int) int { return kill * p.operations / (p.Kills + 1) }
 
 // wait waits until a condition is met, or ctx ends. The lock is held.
-func (p *pace) wait(ctx context.Context, met func() bool) {
+func (p *Pace) wait(ctx context.Context, met func() bool) {
 	stop := context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -46,30 +48,30 @@ func (p *pace) wait(ctx context.Context, met func() bool) {
 	}
 }
 
-// proceed waits until an operation may begin.
-func (p *pace) proceed(ctx context.Context) {
+// Proceed waits until an operation may begin.
+func (p *Pace) Proceed(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait(ctx, func() bool { return p.killed+2 > p.kills || p.done < p.dueAt(p.killed+2) })
+	p.wait(ctx, func() bool { return p.killed+2 > p.Kills || p.done < p.dueAt(p.killed+2) })
 }
 
-// operated counts an operation.
-func (p *pace) operated() {
+// Operated counts an operation.
+func (p *Pace) Operated() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
 	p.moved.Broadcast()
 }
 
-// count is how many operations there were.
-func (p *pace) count() int {
+// Count is how many operations there were.
+func (p *Pace) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// finish records that there are no more operations.
-func (p *pace) finish() {
+// Finish records that there are no more operations.
+func (p *Pace) Finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -77,44 +79,61 @@ func (p *pace) finish() {
 }
 
 // next waits until the next kill is due. It reports whether there is one.
-func (p *pace) next(ctx context.Context) bool {
+func (p *Pace) next(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.killed == p.kills {
+	if p.killed == p.Kills {
 		return false
 	}
 	p.wait(ctx, func() bool { return p.over || p.done >= p.dueAt(p.killed+1) })
 	return ctx.Err() == nil && !p.over
 }
 
+// Strike calls kill, which kills nodes and starts them again, whenever a kill is due, until operations end or ctx ends.
+func (p *Pace) Strike(ctx context.Context, kill func() error) error {
+	for p.next(ctx) {
+		if err := kill(); err != nil {
+			return err
+		}
+		p.restarted()
+	}
+	return nil
+}
+
 // restarted records that the nodes of a kill are back.
-func (p *pace) restarted() {
+func (p *Pace) restarted() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killed++
 	p.moved.Broadcast()
 }
 
-// havoc kills nodes, and starts them again.
-type havoc struct {
+// Havoc kills nodes, and starts them again.
+type Havoc struct {
+	Times int
+	Both  int // of which took two nodes at once
+
 	stage  *stage.Stage
 	random *rand.Rand
-	times  int
-	both   int // of which took two nodes at once
+}
+
+// NewHavoc returns the havoc of a stage. The seed decides which nodes are killed.
+func NewHavoc(s *stage.Stage, seed uint64) *Havoc {
+	return &Havoc{stage: s, random: rand.New(rand.NewPCG(seed, 3))}
 }
 
 // longestAway is how long a node is away at most before it is started again.
 const longestAway = time.Second
 
-// strike kills a node, or sometimes two of at least three, and starts them again after a
+// Strike kills a node, or sometimes two of at least three, and starts them again after a
 // moment. The nodes live as long as ctx.
-func (h *havoc) strike(ctx context.Context) error {
+func (h *Havoc) Strike(ctx context.Context) error {
 	first := h.random.IntN(len(h.stage.Nodes))
 	victims := []int{first}
-	h.times++
-	if len(h.stage.Nodes) > 2 && h.times%5 == 0 {
+	h.Times++
+	if len(h.stage.Nodes) > 2 && h.Times%5 == 0 {
 		victims = append(victims, (first+1)%len(h.stage.Nodes))
-		h.both++
+		h.Both++
 	}
 	for _, node := range victims {
 		h.stage.Crash(node)
