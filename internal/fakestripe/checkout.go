@@ -64,6 +64,11 @@ func (f *Fake) createSession(a *account, in input) answer {
 		"_interval_count":        max(in.number(item+"[recurring][interval_count]"), 1),
 	})
 	session["url"] = f.URL + payPath + session.text("id")
+	f.at(ends, func() {
+		if session.text("status") == "open" {
+			f.expireOne(session)
+		}
+	})
 	return ok(f.render(session, in))
 }
 
@@ -98,16 +103,6 @@ func (f *Fake) expireSession(a *account, id string, in input) answer {
 	}
 	f.expireOne(session)
 	return ok(f.render(session, in))
-}
-
-// expireSessions ends the open sessions whose time is over.
-func (f *Fake) expireSessions(now time.Time) {
-	for _, id := range f.ids["checkout.session"] {
-		session := f.objects[id]
-		if session.text("status") == "open" && session.number("expires_at") <= now.Unix() {
-			f.expireOne(session)
-		}
-	}
 }
 
 func (f *Fake) expireOne(session object) {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ type Fake struct {
 	faults   Faults
 	planned  []*plan
 	sending  Sending
-	later    []task // what happens by itself later, such as a refund that fails
+	later    []task // what happens by itself later, such as a refund that fails; the earliest first
 
 	callbacks sync.WaitGroup
 	stop      chan struct{}
@@ -84,6 +85,9 @@ func (f *Fake) AddKey(key string) {
 	f.accounts[key] = &account{key: key, live: strings.Contains(key, "_live_"), forbidden: map[string]bool{}}
 }
 
+// SendThrough sets by what callbacks are sent, such as a balancer of nodes. Call it before the first callback.
+func (f *Fake) SendThrough(transport http.RoundTripper) { f.sender.Transport = transport }
+
 // Forbid takes from a key the permission for a path, such as "/v1/refunds".
 func (f *Fake) Forbid(key, path string) {
 	f.mu.Lock()
@@ -109,28 +113,25 @@ func (f *Fake) Now() time.Time {
 func (f *Fake) clock() time.Time { return time.Now().Add(f.ahead) }
 
 // after does something later, by the fake's clock.
-func (f *Fake) after(wait time.Duration, do func()) {
-	f.later = append(f.later, task{f.clock().Add(wait), do})
+func (f *Fake) after(wait time.Duration, do func()) { f.at(f.clock().Add(wait), do) }
+
+// at does something at a time, after what was asked for earlier at the same time.
+func (f *Fake) at(at time.Time, do func()) {
+	place, _ := slices.BinarySearchFunc(f.later, at, func(t task, at time.Time) int {
+		if t.at.After(at) {
+			return 1
+		}
+		return -1
+	})
+	f.later = slices.Insert(f.later, place, task{at, do})
 }
 
 // catchUp does what is due. It runs before each request.
 func (f *Fake) catchUp() {
-	now := f.clock()
-	for at := 0; at < len(f.later); {
-		due := f.later[at]
-		if due.at.After(now) {
-			at++
-			continue
-		}
-		f.later = append(f.later[:at], f.later[at+1:]...)
+	for now := f.clock(); len(f.later) > 0 && !f.later[0].at.After(now); {
+		due := f.later[0]
+		f.later = f.later[1:]
 		due.do()
-		at = 0
-	}
-	f.expireSessions(now)
-	for name, k := range f.kept {
-		if k.done && now.Sub(k.at) > keptFor {
-			delete(f.kept, name)
-		}
 	}
 }
 

@@ -13,7 +13,6 @@ const keptFor = 24 * time.Hour
 // kept is an idempotency key.
 type kept struct {
 	path, parameters string
-	at               time.Time
 	done             bool
 	answer           answer
 }
@@ -40,7 +39,7 @@ func (f *Fake) keep(
 		}
 		return k.answer, true
 	}
-	k := &kept{path: path, parameters: parameters, at: f.clock()}
+	k := &kept{path: path, parameters: parameters}
 	f.kept[name] = k
 	if f.faults.Slow > 0 { // others find the request under way meanwhile
 		f.mu.Unlock()
@@ -53,5 +52,6 @@ func (f *Fake) keep(
 		return result, false
 	}
 	k.done, k.answer = true, result
+	f.after(keptFor, func() { delete(f.kept, name) })
 	return result, false
 }

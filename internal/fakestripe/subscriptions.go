@@ -150,7 +150,7 @@ func (f *Fake) intentOfInvoice(subscription, invoice object) object {
 // renewLater renews a subscription at the end of its period.
 func (f *Fake) renewLater(subscription object) {
 	end := time.Unix(itemOf(subscription).number("current_period_end"), 0)
-	f.later = append(f.later, task{end, func() { f.renew(subscription, end) }})
+	f.at(end, func() { f.renew(subscription, end) })
 }
 
 func (f *Fake) renew(subscription object, at time.Time) {
