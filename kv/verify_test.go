@@ -26,6 +26,7 @@ import (
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -128,6 +129,24 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
 		t.Errorf("licet_invariant_violations_total is %v", n)
+	}
+}
+
+// TestVerifyOrderForManyLicenses: the event of a payment shows how many licenses the payment itself has issued.
+func TestVerifyOrderForManyLicenses(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.product()
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "pro", Amount: 800,
+		Currency: "USD", Quantity: store.MaxNewLicenses + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if paid := l.pay(order); paid.LicensesIssued != order.Quantity {
+		t.Fatalf("%d licenses of %d", paid.LicensesIssued, order.Quantity)
+	}
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
+		t.Error(found)
 	}
 }
 
