@@ -153,6 +153,10 @@ shop-day: ## Play a shop's day against two nodes, and compare its ledger with th
 webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is missing: make webhook-run ARGS='--seed 2'
 	go run ./loadtest/webhookrun $(ARGS)
 
+.PHONY: money
+money: ## Sell through a stand-in for Stripe while nodes are killed, and account for every cent: make money ARGS='--seed 2'
+	go run ./loadtest/money $(ARGS)
+
 .PHONY: observability
 observability: ## Run every query of dashboards and rules on a real Prometheus that scrapes a service under load.
 	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && LICET_PROMETHEUS=$$programs go test -count=1 ./...

@@ -48,13 +48,19 @@ var packages = []row{
 	{
 		path:     "loadtest/...",
 		purpose:  "load tests: measure the service from outside, as clients see it",
-		imports:  []string{"client", "client/webhook", "internal/process"},
+		imports:  []string{"client", "client/webhook", "internal/process", "internal/fakestripe"},
 		mayPanic: true,
 	},
 	{
 		path:       "internal/process",
 		purpose:    "child processes of tests and load tests",
 		thirdParty: []string{"go.etcd.io/etcd/client/pkg/v3/transport", "go.etcd.io/etcd/server/v3/embed"},
+		mayPanic:   true,
+	},
+	{
+		path:       "internal/fakestripe",
+		purpose:    "a stand-in for Stripe, for tests and load tests",
+		thirdParty: []string{"github.com/stripe/stripe-go/v86/..."},
 		mayPanic:   true,
 	},
 	{

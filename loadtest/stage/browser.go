@@ -96,14 +96,20 @@ func (b *Browser) Form(page, address, action string) (string, error) {
 	return to.String(), nil
 }
 
+// Send sends the form to an address, and returns the address that this leads to, which may be at a payment provider.
+func (b *Browser) Send(ctx context.Context, address, action string) (location string, err error) {
+	status, location, page, err := b.visit(ctx, address, action)
+	if err == nil && status != http.StatusSeeOther {
+		err = &PageError{status, page}
+	}
+	return location, err
+}
+
 // Press sends the form to an address, and returns the page that this leads to.
 func (b *Browser) Press(ctx context.Context, address, action string) (string, error) {
-	status, location, page, err := b.visit(ctx, address, action)
-	switch {
-	case err != nil:
+	location, err := b.Send(ctx, address, action)
+	if err != nil {
 		return "", err
-	case status != http.StatusSeeOther:
-		return "", &PageError{status, page}
 	}
 	return b.Open(ctx, location)
 }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"licet/client"
+	"licet/internal/fakestripe"
+	"licet/loadtest/rig"
+	"licet/loadtest/stage"
+	"licet/loadtest/trial"
+)
+
+// shop sells a product. Its buyers pay at Stripe, or pay the shop itself.
+type shop struct {
+	trial.Tally
+	desk    *client.Client
+	browser *stage.Browser
+	fake    *fakestripe.Fake
+	life    time.Duration  // of an order
+	late    sync.WaitGroup // of buyers who wait until their order has expired
+}
+
+const productID = "editor"
+
+func (s *shop) open(ctx context.Context) error {
+	_, err := s.desk.PutProduct(ctx, productID, client.ProductTerms{Name: "Editor", MaxDevices: new(3)})
+	return err
+}
+
+// play lets a buyer act. Buyers who pay late go on after play has returned, until run ends; see shop.late.
+func (s *shop) play(ctx, run context.Context, b *buyer) {
+	if !s.order(ctx, b) {
+		return
+	}
+	switch b.fate {
+	case leaves:
+		return
+	case paysOutside:
+		s.payOutside(ctx, b)
+		return
+	case paysTwice:
+		s.pressTwice(ctx, b)
+	default:
+		b.checkout = s.press(ctx, b)
+	}
+	if b.checkout == "" {
+		return // the order has expired, or the reason is recorded
+	}
+	switch b.fate {
+	case paysCard, paysTwice:
+		s.pay(b, fakestripe.CardPays)
+	case paysSecondCard:
+		s.pay(b, fakestripe.CardDeclined)
+		s.pay(b, fakestripe.CardPays)
+	case hasNoFunds:
+		s.pay(b, fakestripe.CardNoFunds)
+	case paysProven, provesNothing:
+		s.pay(b, fakestripe.CardAuthentication)
+		_ = s.fake.Authenticate(b.checkout, b.fate == paysProven)
+	case paysBank:
+		s.pay(b, fakestripe.BankPays)
+	case bankFails:
+		s.pay(b, fakestripe.BankFails)
+	case cancels:
+		s.cancel(ctx, b)
+		s.pay(b, fakestripe.CardPays)
+	case races:
+		var group sync.WaitGroup
+		group.Go(func() { s.cancel(ctx, b) })
+		s.pay(b, fakestripe.CardPays)
+		group.Wait()
+	case paysLate:
+		s.late.Go(func() {
+			rig.Rest(run, s.life+time.Second)
+			s.pay(b, fakestripe.CardPays)
+			s.comeBack(run, b)
+		})
+		return
+	}
+	s.comeBack(ctx, b)
+}
+
+// done counts a request that must have worked, and reports whether it has.
+func (s *shop) done(what string, b *buyer, err error) bool {
+	if err != nil {
+		s.Problem("%v: %s: %v", b, what, err)
+		return false
+	}
+	s.Did(what)
+	return true
+}
+
+// order makes the order of a buyer, and reports whether that worked.
+func (s *shop) order(ctx context.Context, b *buyer) bool {
+	in := client.NewOrder{ProductID: productID, Amount: b.amount, Currency: b.price.currency, Quantity: b.quantity,
+		BuyerEmail: fmt.Sprintf("buyer-%d@example.com", b.n)}
+	if b.fate == paysOutside {
+		in.PaymentProvider = "outside"
+	}
+	made, err := s.desk.CreateOrder(ctx, in, client.IdempotencyKey(fmt.Sprintf("buyer-%d", b.n)))
+	if !s.done("orders made", b, err) {
+		return false
+	}
+	b.order, b.payURL = made.OrderNo, made.PayURL
+	return true
+}
+
+// press presses Pay, and returns the id of the checkout at Stripe; empty if the buyer can't pay.
+func (s *shop) press(ctx context.Context, b *buyer) (checkout string) {
+	if b.payURL == "" {
+		s.Did("orders that expired before the buyer came")
+		return ""
+	}
+	to, err := s.browser.Send(ctx, b.payURL, "pay")
+	var page *stage.PageError
+	switch id, atStripe := strings.CutPrefix(to, s.fake.URL); {
+	case err == nil && atStripe:
+		s.Did("checkouts at Stripe")
+		return path.Base(id)
+	case err == nil, errors.As(err, &page) && page.Status < http.StatusInternalServerError:
+		s.Did("orders that expired before the buyer pressed Pay")
+	default:
+		s.done("checkouts at Stripe", b, err)
+	}
+	return ""
+}
+
+// pressTwice presses Pay on two nodes at once, which must lead to one checkout.
+func (s *shop) pressTwice(ctx context.Context, b *buyer) {
+	var checkouts [2]string
+	var group sync.WaitGroup
+	for at := range checkouts {
+		group.Go(func() { checkouts[at] = s.press(stage.Toward(ctx, b.n+at), b) })
+	}
+	group.Wait()
+	b.checkout = checkouts[0]
+	if checkouts[0] == "" {
+		b.checkout = checkouts[1]
+	} else if checkouts[1] != "" && checkouts[0] != checkouts[1] {
+		s.Problem("%v: there are two checkouts, %v", b, checkouts)
+	}
+}
+
+// pay tries to pay at Stripe. What comes of it is in the ledger of the fake.
+func (s *shop) pay(b *buyer, with string) {
+	switch err := s.fake.Pay(b.checkout, with); {
+	case errors.Is(err, fakestripe.ErrNotOpen):
+		s.Did("payments at Stripe: too late")
+	case errors.Is(err, fakestripe.ErrDeclined):
+		s.Did("payments at Stripe: declined")
+	case errors.Is(err, fakestripe.ErrAuthenticate):
+		s.Did("payments at Stripe: authentication")
+	case err == nil:
+		s.Did("payments at Stripe")
+	}
+}
+
+// cancel cancels an order. A payment may have been faster.
+func (s *shop) cancel(ctx context.Context, b *buyer) {
+	_, err := s.desk.CancelOrder(ctx, b.order, "", client.IdempotencyKey(fmt.Sprintf("cancel-%d", b.n)))
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == 40902 {
+		s.Did("cancellations that came too late")
+		return
+	}
+	s.done("cancellations", b, err)
+}
+
+// payOutside records a payment at the shop, and records it again.
+func (s *shop) payOutside(ctx context.Context, b *buyer) {
+	b.outside = fmt.Sprintf("INV-%d", b.n)
+	for range 2 {
+		_, err := s.desk.RecordPayment(ctx, b.order, client.OutsidePayment{Reference: b.outside})
+		s.done("payments recorded by the shop", b, err)
+	}
+}
+
+// comeBack opens the pay page again, as some buyers do whom Stripe sends back.
+func (s *shop) comeBack(ctx context.Context, b *buyer) {
+	if !b.comes {
+		return
+	}
+	_, err := s.browser.Open(ctx, b.payURL)
+	s.done("buyers who came back to the pay page", b, err)
+}
+
+// callbacks is how many callbacks of the fake are delayed, doubled and dropped.
+func callbacks(drop int) fakestripe.Sending {
+	return fakestripe.Sending{MaxDelay: 2 * time.Second, Double: 200, Drop: drop, Tries: 30, Pause: time.Second}
+}
+
+// faults is how many requests of the nodes the fake fails.
+var faults = fakestripe.Faults{Busy: 20, BadGateway: 5, Before: 10, After: 10, Lost: 10}

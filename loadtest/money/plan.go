@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// fate is what a buyer does with an order.
+type fate int
+
+const (
+	paysCard       fate = iota
+	paysTwice           // presses Pay on two nodes at once, and pays
+	paysSecondCard      // after a card that is declined
+	paysProven          // authenticates, and pays
+	paysBank            // pays from a bank account, which takes days
+	paysLate            // pays after the order has expired, in the open checkout
+	paysOutside         // pays the shop, which records the payment, twice
+	cancels             // cancels, and tries to pay afterwards
+	races               // cancels and pays at the same time
+	hasNoFunds          // leaves after a card without funds
+	provesNothing       // fails the authentication, and leaves
+	bankFails           // pays from a bank account without funds
+	leaves              // does not press Pay
+)
+
+var fates = []struct {
+	fate
+	name  string
+	share int // of a hundred
+}{
+	{paysCard, "pays by card", 40},
+	{paysTwice, "presses Pay twice at once, and pays", 8},
+	{paysSecondCard, "pays with a second card", 6},
+	{paysProven, "authenticates, and pays", 4},
+	{paysBank, "pays from a bank account", 6},
+	{paysLate, "pays late", 4},
+	{paysOutside, "pays the shop", 8},
+	{cancels, "cancels, and then tries to pay", 6},
+	{races, "cancels while paying", 6},
+	{hasNoFunds, "has no funds", 3},
+	{provesNothing, "fails to authenticate", 2},
+	{bankFails, "pays from an empty bank account", 4},
+	{leaves, "leaves", 3},
+}
+
+func (f fate) String() string { return fates[f].name }
+
+// price is a currency that the shop sells in.
+type price struct {
+	currency string
+	least    int64 // in the minor unit of ISO 4217; every amount is a multiple of step
+	step     int64
+	// Stripe counts in units of which so many are one minor unit of ISO 4217.
+	stripe int64
+}
+
+var prices = []price{
+	{"USD", 50, 1, 1}, {"EUR", 50, 1, 1}, {"JPY", 50, 1, 1}, {"ISK", 100, 1, 100}, {"KWD", 100, 10, 1},
+}
+
+// buyer is a buyer, and what is known about the order.
+type buyer struct {
+	n        int
+	fate     fate
+	price    price
+	amount   int64 // of all licenses
+	quantity int
+	comes    bool // returns to the pay page after the payment at Stripe
+
+	order    string // its number, once it is acknowledged
+	payURL   string
+	checkout string // at Stripe
+	// outside is the reference of a payment that the shop has recorded.
+	outside string
+}
+
+func (b *buyer) String() string { return fmt.Sprintf("buyer %d (%v), order %s", b.n, b.fate, b.order) }
+
+// newPlan plans so many buyers. The same seed always makes the same plan.
+func newPlan(seed uint64, purchases int) []*buyer {
+	random := rand.New(rand.NewPCG(seed, 1))
+	var cards []fate // a hundred, of which each buyer draws one
+	for _, f := range fates {
+		for range f.share {
+			cards = append(cards, f.fate)
+		}
+	}
+	var list []*buyer
+	for n := range purchases {
+		b := &buyer{n: n, fate: cards[(n*37+random.IntN(10))%len(cards)], price: prices[random.IntN(len(prices))],
+			quantity: 1, comes: random.IntN(2) == 0}
+		switch chance := random.IntN(200); {
+		case chance == 0:
+			b.quantity = 33 + random.IntN(40) // more than the payment itself issues
+		case chance < 20:
+			b.quantity = 2 + random.IntN(5)
+		}
+		b.amount = b.price.least + b.price.step*random.Int64N(9_000)
+		list = append(list, b)
+	}
+	return list
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"testing"
+
+	"licet/internal/fakestripe"
+	"licet/loadtest/trial"
+	"licet/loadtest/trial/trialtest"
+)
+
+// TestSmallRun is a run in small: real etcd, real nodes, real kills. Then books are falsified one at a time, each of
+// which must be found.
+func TestSmallRun(t *testing.T) {
+	ctx, cfg, progress := trialtest.Begin(t, parseConfig, "--purchases", "150", "--kills", "3", "--drop", "0",
+		"--order-lifetime", "3s")
+	s, err := newScene(ctx, cfg, progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	if err := s.play(ctx); err != nil {
+		t.Fatalf("%v\n%v", err, s.shop.Err())
+	}
+	read := func() *books {
+		t.Helper()
+		b, err := s.readBooks(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	s.loseCallbacks(ctx, t, read)
+	if err := s.settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b := read()
+	trialtest.Nothing(t, s.report(b).Problems)
+	for _, c := range falsehoods {
+		false := *b
+		c.tell(&false)
+		trialtest.Says(t, audit(s.buyers, &false), c.want...)
+	}
+	end := &trial.Report{}
+	s.shut(ctx, end)
+	trialtest.Nothing(t, end.Problems)
+}
+
+// loseCallbacks lets a buyer pay while all callbacks are lost, and before the service asks Stripe by itself: the audit
+// must miss the licenses. Then the buyer comes back.
+func (s *scene) loseCallbacks(ctx context.Context, t *testing.T, read func() *books) {
+	t.Helper()
+	s.fake.SetSending(fakestripe.Sending{Drop: 1000})
+	b := &buyer{n: len(s.buyers), fate: paysCard, price: prices[0], amount: 4900, quantity: 2}
+	s.shop.play(ctx, ctx, b)
+	s.buyers = append(s.buyers, b)
+	trialtest.Says(t, audit(s.buyers, read()), b.String()+": 4900 USD are paid, and the order is ",
+		b.String()+": 0 licenses can be used, and 2 are paid", "USD paid: ")
+	b.comes = true
+	s.shop.comeBack(ctx, b)
+}
+
+// falsehoods are what books may say that is wrong, and what the audit must say then.
+var falsehoods = []struct {
+	tell func(*books)
+	want []string
+}{
+	{func(b *books) { // a cent more at Stripe
+		b.stripe = slices.Clone(b.stripe)
+		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Currency == "USD" })
+		b.stripe[at].Amount++
+	}, []string{" USD are kept of a price of ", "USD paid: "}},
+	{func(b *books) { // a payment at Stripe less
+		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Kind == "charge" })
+		b.stripe = slices.Delete(slices.Clone(b.stripe), at, at+1)
+	}, []string{"nothing is paid, and the order is paid", "and nobody has the money", " can be used, and 0 are paid"}},
+	{func(b *books) { // a payment of nobody
+		b.stripe = append(slices.Clone(b.stripe), fakestripe.Entry{OrderNo: "ord_X", Amount: 5, Currency: "USD"})
+	}, []string{`Stripe has 5 USD of the order "ord_X", which no buyer made`}},
+	{func(b *books) { // a license too many
+		extra := b.licenses[0]
+		extra.LicenseKey = "EXTRA"
+		b.licenses = append(slices.Clone(b.licenses), extra)
+	}, []string{" licenses can be used, and ", "license_keys are "}},
+	{func(b *books) { // a license twice
+		b.licenses = append(slices.Clone(b.licenses), b.licenses[0])
+	}, []string{"is listed twice, or nobody bought it"}},
+	{func(b *books) { // a license is lost
+		b.licenses = b.licenses[1:]
+	}, []string{" licenses can be used, and "}},
+	{func(b *books) { // an order is lost
+		b.orders = b.orders[1:]
+	}, []string{" is not listed"}},
+	{func(b *books) { // a cent more in the report
+		report := *b.report
+		report.Totals = slices.Clone(report.Totals)
+		report.Totals[0].Gross++
+		b.report = &report
+	}, []string{" in the sales report, "}},
+	{func(b *books) { // a row of the export is lost
+		at := slices.IndexFunc(b.export, func(r row) bool { return r["paid_at"] != "" })
+		b.export = slices.Delete(slices.Clone(b.export), at, at+1)
+	}, []string{" in the export"}},
+	{func(b *books) { // payments without their records
+		b.payments = nil
+	}, []string{"the payments are [], and must be [", " in the payment records, "}},
+}
+
+func TestPlan(t *testing.T) {
+	const buyers = 2_000
+	plan, seen, many := newPlan(7, buyers), map[fate]int{}, 0
+	for _, b := range plan {
+		seen[b.fate]++
+		if b.quantity > 32 {
+			many++
+		}
+	}
+	for i, f := range fates {
+		if int(f.fate) != i || seen[f.fate] < buyers*f.share/200 {
+			t.Errorf("%v: %d buyers", f.name, seen[f.fate])
+		}
+	}
+	if len(plan) != buyers || many == 0 {
+		t.Errorf("%d buyers, %d of them with many licenses", len(plan), many)
+	}
+	if !reflect.DeepEqual(plan, newPlan(7, buyers)) || reflect.DeepEqual(plan, newPlan(8, buyers)) {
+		t.Error("the same seed makes different plans, or different seeds make the same plan")
+	}
+}
+
+func TestUsage(t *testing.T) {
+	trialtest.Refuses(t, parseConfig, map[string][]string{
+		"from 100":                     {"--purchases", "5"},
+		"a quarter":                    {"--purchases", "200", "--kills", "51"},
+		"--nodes is 1: it must":        {"--nodes", "1"},
+		"--drop is 1001: it must":      {"--drop", "1001"},
+		"--order-lifetime is 1m0s: it": {"--order-lifetime", "1m"},
+		"unexpected argument":          {"now"},
+	})
+}

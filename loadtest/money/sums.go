@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// line is one sum, as each of the books has it.
+type line struct {
+	what                              string
+	ledgers, records, orders, rep, ex int64
+}
+
+func (l line) equal() bool {
+	return l.ledgers == l.records && l.ledgers == l.orders && l.ledgers == l.rep && l.ledgers == l.ex
+}
+
+func (l line) String() string {
+	return fmt.Sprintf("%s: %d in the ledgers of Stripe and of the shop, %d in the payment records, %d in the orders, "+
+		"%d in the sales report, %d in the export", l.what, l.ledgers, l.records, l.orders, l.rep, l.ex)
+}
+
+// sumBooks adds up each of the books, by currency.
+func sumBooks(buyers []*buyer, b *books) []line {
+	sums := map[string]*line{}
+	sum := func(currency, kind string) *line {
+		what := currency + " " + kind
+		if sums[what] == nil {
+			sums[what] = &line{what: what}
+		}
+		return sums[what]
+	}
+	money := moneyOf(buyers, b.stripe)
+	for _, one := range buyers {
+		if m := money[one.order]; m != nil {
+			sum(one.price.currency, "paid").ledgers += m.charged + m.outside
+			sum(one.price.currency, "refunded").ledgers += m.returned
+		}
+	}
+	for no, payments := range b.payments {
+		for _, p := range payments {
+			sum(p.Currency, "paid").records += p.Amount
+		}
+		if o := b.details[no]; o != nil && !o.RefundedAt.IsZero() {
+			sum(o.Currency, "refunded").records += o.Amount
+		}
+	}
+	for i := range b.orders {
+		o := &b.orders[i]
+		if !o.PaidAt.IsZero() {
+			sum(o.Currency, "paid").orders += o.Amount
+		}
+		if !o.RefundedAt.IsZero() {
+			sum(o.Currency, "refunded").orders += o.Amount
+			sum(o.Currency, "refunded").rep += o.Amount // the report counts no refunds yet
+		}
+	}
+	for _, t := range b.report.Totals {
+		sum(t.Currency, "paid").rep += t.Gross
+	}
+	for _, r := range b.export {
+		for column, kind := range map[string]string{"gross": "paid", "refunded": "refunded"} {
+			amount, err := r.number(column)
+			if err != nil {
+				amount = -1
+			}
+			sum(r["currency"], kind).ex += amount
+		}
+	}
+	var list []line
+	for _, what := range slices.Sorted(maps.Keys(sums)) {
+		list = append(list, *sums[what])
+	}
+	return list
+}
