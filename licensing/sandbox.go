@@ -38,8 +38,8 @@ func (o *Order) CheckPayable(now time.Time) error {
 	return nil
 }
 
-// PlayCheckout records what the buyer does in the checkout of an attempt. It is a no-op if a later attempt was played.
-// It fails with ErrNothingPending if the checkout has another outcome, and the buyer can do nothing about it any more.
+// PlayCheckout records what the buyer does in the checkout of an attempt. It fails with ErrNothingPending if a later
+// attempt was played, or if the checkout has another outcome, and the buyer can do nothing about it any more.
 type PlayCheckout struct {
 	Attempt int
 	Outcome SandboxOutcome
@@ -57,9 +57,10 @@ func (c PlayCheckout) apply(r *Record, now time.Time) (Result, error) {
 	}
 	s := r.Sandbox
 	switch {
-	case s.Attempt > c.Attempt, s.Attempt == c.Attempt && s.Outcome == c.Outcome:
+	case s.Attempt == c.Attempt && s.Outcome == c.Outcome:
 		return Result{Sandbox: *s}, nil
-	case s.Attempt == c.Attempt && (s.Outcome.Final() || s.Outcome == SandboxLate && c.Outcome != SandboxPaid):
+	case s.Attempt > c.Attempt,
+		s.Attempt == c.Attempt && (s.Outcome.Final() || s.Outcome == SandboxLate && c.Outcome != SandboxPaid):
 		return Result{}, ErrNothingPending
 	}
 	paid := time.Time{}

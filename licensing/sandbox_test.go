@@ -38,7 +38,7 @@ func TestPlayCheckout(t *testing.T) {
 		{"the next attempt", &SandboxOrder{1, SandboxFailed, time.Time{}}, 2, SandboxPending,
 			SandboxOrder{2, SandboxPending, time.Time{}}, false, false},
 		{"an earlier attempt", &SandboxOrder{2, SandboxPending, time.Time{}}, 1, SandboxPaid,
-			SandboxOrder{2, SandboxPending, time.Time{}}, false, true},
+			SandboxOrder{2, SandboxPending, time.Time{}}, true, false},
 	} {
 		r := Record{Sandbox: c.before}
 		command := PlayCheckout{Attempt: c.attempt, Outcome: c.outcome}
