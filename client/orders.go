@@ -35,6 +35,10 @@ type Order struct {
 	SuccessURL     string   `json:"success_url"`
 	StateReason    string   `json:"state_reason"`
 	RefundDue      bool     `json:"refund_due"` // a refund is due, and the provider has not confirmed it
+	// AmountRefunded is how much has gone back to the buyer. RefundPending is the amount of the refund that the
+	// provider has not confirmed.
+	AmountRefunded int64 `json:"amount_refunded"`
+	RefundPending  int64 `json:"refund_pending"`
 	// PaymentProvider is where the order was paid, or must be paid: sandbox or outside; empty: that is open, or the
 	// order is free.
 	PaymentProvider  string `json:"payment_provider"`
@@ -142,10 +146,10 @@ func (c *Client) RecordPayment(
 
 // Payment is a record of an order's payments.
 type Payment struct {
-	Type            string    `json:"type"`      // payment
+	Type            string    `json:"type"`      // payment or refund
 	Reference       string    `json:"reference"` // the provider's, or the shop's own
 	PaymentProvider string    `json:"payment_provider"`
-	Status          string    `json:"status"` // succeeded
+	Status          string    `json:"status"` // succeeded; of a refund also pending or failed
 	Amount          int64     `json:"amount"` // in the currency's minor unit
 	Currency        string    `json:"currency"`
 	Fee             *int64    `json:"fee"` // what the provider keeps; nil: not known
@@ -169,10 +173,23 @@ func (c *Client) ListOrderPayments(
 	return &List[Payment]{listed.Payments, listed.Next}, nil
 }
 
-// RefundOrder refunds a paid order, and revokes its license. The reason may be empty. The API key needs the scope
-// orders:refunds.
+// RefundOrder refunds all that is left of the payment of an order, and revokes its license. The reason may be empty.
+// The API key needs the scope orders:refunds.
 func (c *Client) RefundOrder(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
 	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, changeReason{reason}, options)
+}
+
+// RefundPart refunds a part of the payment of an order, in the currency's minor unit. The license stays as it is,
+// unless nothing is left of the payment then. Each call refunds another part, unless the calls have the same
+// IdempotencyKey. The reason may be empty. The API key needs the scope orders:refunds.
+func (c *Client) RefundPart(
+	ctx context.Context, orderNo string, amount int64, reason string, options ...CallOption,
+) (*Order, error) {
+	refund := struct {
+		Amount int64  `json:"amount"`
+		Reason string `json:"reason,omitempty"`
+	}{amount, reason}
+	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
 }
 
 // PayOrderInSandbox pays an order of test mode, as the buyer does on the pay page; no money moves. Paying a paid order

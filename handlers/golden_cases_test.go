@@ -598,6 +598,23 @@ var goldenCases = []struct {
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll,
 			body: `{"reason":"It does not run."}`}
 	}},
+	{"order_refund_part", nil, func(s *fixture) wire {
+		made := s.bring("paid")
+		s.clock.advance(time.Minute)
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll,
+			body: `{"amount":2,"reason":"Paid too much."}`}
+	}},
+	{"42200_refund_part", nil, func(s *fixture) wire {
+		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/refund", key: keyAll,
+			body: `{"amount":6}`}
+	}},
+	{"40902_refund_part", nil, func(s *fixture) wire {
+		made := s.bring("paid")
+		s.withProvider(&counter{says: errors.New("no answer")})
+		s.changeOrder(made, "refund", "").must(s.t, 50200)
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll,
+			body: `{"amount":1}`}
+	}},
 	{"order_sandbox_payment", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(time.Minute)

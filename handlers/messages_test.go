@@ -59,6 +59,7 @@ func (s *fixture) recordEachType() {
 	s.change(key, "renew", `{"expires_at":"2030-02-01T00:00:00Z"}`).must(s.t, 0)
 	s.press(s.order("5"), "cancel")
 	s.bring("refunded")
+	s.changeOrder(s.bring("paid"), "refund", `{"amount":2}`).must(s.t, 0)
 	s.order("5")
 	s.clock.advance(60 * 24 * time.Hour)
 	if err := errors.Join(s.node.RecordOrderEnds(s.t.Context()), s.node.RecordLicenseEnds(s.t.Context())); err != nil {

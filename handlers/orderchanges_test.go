@@ -169,7 +169,8 @@ func TestOrderMembers(t *testing.T) {
 	want := []string{"order_no", "status", "product_id", "amount", "currency", "description", "buyer_email", "metadata",
 		"pay_url",
 		"created_at", "expires_at", "paid_at", "canceled_at", "refunded_at", "license_id", "license_key", "late",
-		"success_url", "state_reason", "refund_due", "upgrade_of", "account_id", "mode", "payment_provider",
+		"success_url", "state_reason", "refund_due", "amount_refunded", "refund_pending", "upgrade_of",
+		"account_id", "mode", "payment_provider",
 		"payment_reference", "quantity", "licenses_issued", "license_keys"}
 	slices.Sort(want)
 	for _, status := range []string{"unpaid", "expired", "canceled", "paid", "refunded"} {
@@ -222,7 +223,7 @@ func TestBadOrderChanges(t *testing.T) {
 			"trailing bytes":    {"POST", path, keyAll, `{} {}`, nil, 40000, ""},
 			"a number":          {"POST", path, keyAll, `{"reason":1}`, nil, 40000, ""},
 			"twice":             {"POST", path, keyAll, `{"reason":"a","reason":"b"}`, nil, 40000, ""},
-			"an unknown member": {"POST", path, keyAll, `{"amount":5}`, nil, 40000, ""},
+			"an unknown member": {"POST", path, keyAll, `{"amounts":5}`, nil, 40000, ""},
 			"bad UTF-8":         {"POST", path, keyAll, "{\"reason\":\"\xff\"}", nil, 40000, ""},
 			"a long reason": {"POST", path, keyAll, `{"reason":"` + strings.Repeat("ü", 1001) + `"}`, nil,
 				42200, "reason"},

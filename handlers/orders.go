@@ -40,6 +40,8 @@ type order struct {
 	SuccessURL  *string               `json:"success_url"`
 	StateReason *string               `json:"state_reason"`
 	RefundDue   bool                  `json:"refund_due"`
+	Refunded    int64                 `json:"amount_refunded"`
+	Refunding   int64                 `json:"refund_pending"`
 	Provider    *string               `json:"payment_provider"`
 	Reference   *string               `json:"payment_reference"`
 	AccountID   string                `json:"account_id"`
@@ -84,6 +86,8 @@ func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 		SuccessURL:  orNull(o.SuccessURL),
 		StateReason: orNull(o.StateReason),
 		RefundDue:   o.RefundDue,
+		Refunded:    o.RefundedAmount(),
+		Refunding:   o.OpenRefund(),
 		Provider:    orNull(string(o.PaidThrough())),
 		Reference:   orNull(o.Payment),
 		AccountID:   o.Owner.AccountID,
@@ -230,9 +234,22 @@ func (s orderRoutes) cancelOrder(ctx context.Context, c *call, in orderChange) (
 	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 
-// refundOrder refunds a paid order, and revokes its license.
-func (s orderRoutes) refundOrder(ctx context.Context, c *call, in orderChange) (order, error) {
-	refund := licensing.RequestRefund{By: c.actor(), Reason: in.Reason.value}
+// refundRequest asks to refund a paid order.
+type refundRequest struct {
+	orderPath
+	Amount integer `json:"amount"`
+	stateChange
+}
+
+func (in *refundRequest) check(c *checks) {
+	c.integer("amount", in.Amount, false, 1, licensing.MaxAmount)
+	in.stateChange.check(c)
+}
+
+// refundOrder refunds a paid order, or a part of its payment. Once nothing is left, it revokes the license.
+func (s orderRoutes) refundOrder(ctx context.Context, c *call, in refundRequest) (order, error) {
+	c.repeatable = !in.Amount.given // a part would be refunded again
+	refund := licensing.RequestRefund{By: c.actor(), Reason: in.Reason.value, Amount: int64(in.Amount.value)}
 	o, replayed, err := s.cfg.Desk.Refund(ctx, c.owner(), in.OrderNo.value, refund, in.once)
 	if err == nil {
 		s.cfg.Node.ShowCurrentKey(ctx, &o)

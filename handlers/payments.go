@@ -20,21 +20,37 @@ type orderPayment struct {
 	RecordedBy licensing.Actor `json:"recorded_by"`
 }
 
-// The types of the records of payments.
-const typePayment = "payment"
+// The types of the records of payments, and what has become of them.
+const (
+	typePayment = "payment"
+	typeRefund  = "refund"
+
+	paymentSucceeded = "succeeded"
+	paymentPending   = "pending"
+	paymentFailed    = "failed"
+)
 
 func paymentAnswer(p *licensing.Payment) orderPayment {
 	answer := orderPayment{
 		Type:       typePayment,
 		Reference:  p.Reference,
 		Provider:   string(p.Provider),
-		Status:     "succeeded",
+		Status:     paymentSucceeded,
 		Amount:     p.Amount,
 		Currency:   p.Currency,
 		Fee:        p.Fee,
 		PaidAt:     timestamp(p.PaidAt),
 		RecordedAt: timestamp(p.RecordedAt),
 		RecordedBy: p.By,
+	}
+	if p.Kind == licensing.KindOfRefund {
+		answer.Type = typeRefund
+	}
+	switch p.State {
+	case licensing.PaymentPending:
+		answer.Status = paymentPending
+	case licensing.PaymentFailed:
+		answer.Status = paymentFailed
 	}
 	if p.By == "" {
 		answer.RecordedBy = licensing.Provider

@@ -209,8 +209,7 @@ func apiRoutes() []route {
 		keyed[outsidePayment]("POST", "/v1/orders/{order_no}/payments", "orders:payments", orderRoutes.recordPayment,
 			idempotent).
 			refuses(licensing.ReasonInvalidOrderState),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders:refunds", orderRoutes.refundOrder,
-			idempotent).
+		keyed[refundRequest]("POST", "/v1/orders/{order_no}/refund", "orders:refunds", orderRoutes.refundOrder).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
 				licensing.ReasonProviderFailed, licensing.ReasonAccountBudgetReached),
 		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).

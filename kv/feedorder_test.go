@@ -25,7 +25,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 		want = append(want, "1 order.created "+paid.OrderNo)
 		paid = l.pay(paid)
 		want = append(want, "2 order.paid "+paid.OrderNo, "1 license.issued "+paid.LicenseKey.String())
-		if _, err := l.node.RecordRefund(l.ctx(), paid); err != nil {
+		if _, err := l.node.RecordRefund(l.ctx(), paid, service.MadeRefund{}); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, "3 order.refunded "+paid.OrderNo, "2 license.revoked "+paid.LicenseKey.String())

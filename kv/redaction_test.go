@@ -256,7 +256,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 	}
 	if random.IntN(2) == 0 && a.paid {
 		err := until(func() error {
-			_, err := any().RecordRefund(ctx, order)
+			_, err := any().RecordRefund(ctx, order, service.MadeRefund{})
 			return err
 		})
 		if a.refunded = err == nil; !a.refunded {

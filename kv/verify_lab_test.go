@@ -246,11 +246,11 @@ func (l *lab) fill() specimens {
 	s.unpaid = l.order(100)
 	s.paid = l.pay(l.order(200))
 	l.activate(s.paid.LicenseKey, "laptop")
-	s.refunded = kvtest.Must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300))))(l.t).Order
+	s.refunded = kvtest.Must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300)), service.MadeRefund{}))(l.t).Order
 	s.canceled = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(400)))(l.t).Order
 	s.sentBack = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(500)))(l.t).Order
 	l.pay(s.sentBack)
-	s.sentBack = kvtest.Must(l.node.RecordRefund(l.ctx(), s.sentBack))(l.t).Order
+	s.sentBack = kvtest.Must(l.node.RecordRefund(l.ctx(), s.sentBack, service.MadeRefund{}))(l.t).Order
 	s.free = l.order(0)
 	s.owed = l.pay(l.order(600))
 	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licensing.RequestRefund{}, nil)

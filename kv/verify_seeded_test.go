@@ -259,6 +259,15 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		change(&record.Payment)
 		return seed{labPaymentKey(): record.Encode()}
 	}
+	refund := licensing.RefundRef(labOwner, s.refunded.OrderNo)
+	refundRecord := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(refund))))(t).Payment
+	refundSeed := func(change func(*licensing.Payment)) seed {
+		record := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(refund))))(t)
+		change(&record.Payment)
+		return seed{layout.PaymentKey(refund): record.Encode()}
+	}
+	refundName := layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(refund.ID)
+	refundPlaceName := layout.PaymentsOf(labOwner, s.refunded.OrderNo) + "/" + verify.Opaque(refund.ID)
 	payment := licensing.PaymentRef(labOwner, licensing.ProviderOutside, labPayment)
 	saleOf := func(ref licensing.Ref, change func(*licensing.Payment)) layout.Entry {
 		record := kvtest.Must(layout.DecodePayment(l.value(labPaymentKey())))(t)
@@ -785,6 +794,42 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a payment of another name", paymentSeed(func(p *licensing.Payment) { p.Reference = "INV-2" }),
 			[]string{"payment name " + paymentName, "payment order_other " + paymentName}},
 		{"a payment of no form", seed{labPaymentKey(): bytesOf("x")}, []string{"payment value " + paymentName}},
+		{"a refund that is gone", seed{layout.PaymentKey(refund): nil}, []string{
+			"order refunded_sum " + ord(s.refunded), "payment_listing payment_missing " + refundPlaceName,
+			"sale payment_missing " + saleName(refundRecord.PaidAt, refund)}},
+		{"a refund that is not listed", seed{layout.PaymentListingKey(refund, &refundRecord): nil},
+			[]string{"payment listing_missing " + refundName, "order refunded_sum " + ord(s.refunded)}},
+		{"a refund of another amount", refundSeed(func(p *licensing.Payment) { p.Amount++ }),
+			[]string{"order refunded_sum " + ord(s.refunded), "payment sale_differs " + refundName}},
+		{"a refund in another currency", refundSeed(func(p *licensing.Payment) { p.Currency = "JPY" }),
+			[]string{"payment order_differs " + refundName, "payment sale_differs " + refundName}},
+		{"a refund that has failed", refundSeed(func(p *licensing.Payment) { p.State = licensing.PaymentFailed }),
+			[]string{"order refunded_sum " + ord(s.refunded),
+				"sale misplaced " + saleName(refundRecord.PaidAt, refund)}},
+		{"a refund in no state", refundSeed(func(p *licensing.Payment) { p.State = "lost" }),
+			[]string{"order refunded_sum " + ord(s.refunded), "payment state " + refundName,
+				"sale misplaced " + saleName(refundRecord.PaidAt, refund)}},
+		{"a payment that is pending", paymentSeed(func(p *licensing.Payment) { p.State = licensing.PaymentPending }),
+			[]string{"payment state " + paymentName, "sale misplaced " + saleName(s.outside.PaidAt, payment)}},
+		{"more refunded than was paid",
+			l.orderSeed(s.paid, func(o *licensing.Order) { o.Refunded, o.Refunds = 201, 1 }),
+			[]string{"order event_differs " + ord(s.paid), "order refunded_sum " + ord(s.paid),
+				"order refunds " + ord(s.paid)}},
+		{"more refunded and being refunded than was paid", l.orderSeed(s.owed, func(o *licensing.Order) {
+			o.RefundNo, o.Refunding = "ref_1", 601
+		}), []string{"order refunds " + ord(s.owed)}},
+		{"all refunded, but the order",
+			l.orderSeed(s.paid, func(o *licensing.Order) { o.Refunded, o.Refunds = 200, 1 }),
+			[]string{"order event_differs " + ord(s.paid), "order refunded_sum " + ord(s.paid),
+				"order refunds " + ord(s.paid)}},
+		{"a refund that is not counted", l.orderSeed(s.refunded, func(o *licensing.Order) { o.Refunds = 0 }),
+			[]string{"order refund_count " + ord(s.refunded)}},
+		{"a pending refund without a record", l.orderSeed(s.owed, func(o *licensing.Order) {
+			o.RefundNo, o.Refunding, o.RefundPending = "ref_1", 5, true
+		}), []string{"order refund_pending " + ord(s.owed)}},
+		{"a number of a refund without an amount",
+			l.orderSeed(s.paid, func(o *licensing.Order) { o.RefundNo = "ref_1" }),
+			[]string{"order refunds " + ord(s.paid)}},
 		{"an order that forgot where it was paid",
 			l.orderSeed(s.outside, func(o *licensing.Order) { o.Provider = "" }),
 			[]string{"payment order_other " + paymentName, "order payment_missing " + ord(s.outside)}},
@@ -843,7 +888,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + forged.String())}},
 		{"money of a canceled order that is not owed",
 			l.orderSeed(s.sentBack, func(o *licensing.Order) { o.RefundedAt = time.Time{} }),
-			[]string{"event kind " + lastOf(s.sentBack), "order refund_due " + ord(s.sentBack)}},
+			[]string{"event kind " + lastOf(s.sentBack), "order refund_due " + ord(s.sentBack),
+				"order refunds " + ord(s.sentBack)}},
 		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundedAt = kvtest.Time }),
 			[]string{"order refund " + ord(s.canceled)}},
 		{"late and never paid", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Late = true }),

@@ -108,7 +108,7 @@ type Record struct {
 	Trial    *Trial          // nil and Changed: delete the trial; otherwise never changed
 	// ReceiptKeys are replaced, and never changed in place.
 	ReceiptKeys *ReceiptKeys
-	Payment     *Payment // never changed
+	Payment     *Payment // replaced, and never changed in place
 	Sandbox     *SandboxOrder
 	Removed     bool // delete the license, which is as it was
 
@@ -242,6 +242,8 @@ type Result struct {
 	Bound   bool // Activate: the device was not bound
 	Removed bool // RemoveDevice, DeactivateDevice: the device was bound; ForgetTrial: the trial was due
 	Created bool // PutProduct, StartTrial: there was none
+	// Refund is the record of a refund that PutRefund must store in the same transaction; zero: none.
+	Refund Payment
 	// RefundDue: the order's money must be refunded, and the caller must do so: record the try with
 	// TryRefund, ask the payment provider, and record the result with RefundOrder. See also Order.Due.
 	RefundDue bool

@@ -11,22 +11,25 @@ type EventType string
 
 // The events of orders and licenses. They are always recorded.
 const (
-	EventOrderCreated      EventType = "order.created"
-	EventOrderPaid         EventType = "order.paid"
-	EventOrderExpired      EventType = "order.expired"
-	EventOrderCanceled     EventType = "order.canceled"
-	EventOrderRefunded     EventType = "order.refunded"
-	EventLicenseIssued     EventType = "license.issued"
-	EventLicenseSuspended  EventType = "license.suspended"
-	EventLicenseReinstated EventType = "license.reinstated"
-	EventLicenseRevoked    EventType = "license.revoked"
-	EventLicenseRenewed    EventType = "license.renewed"
-	EventLicenseUpdated    EventType = "license.updated"
-	EventLicenseExpired    EventType = "license.expired"
-	EventLicenseReissued   EventType = "license.reissued"
-	EventLicenseExpiring   EventType = "license.expiring"
-	EventLicenseUpgraded   EventType = "license.upgraded" // a trial
-	EventLicenseDeleted    EventType = "license.deleted"  // a trial that ended long ago; the last event of its license
+	EventOrderCreated  EventType = "order.created"
+	EventOrderPaid     EventType = "order.paid"
+	EventOrderExpired  EventType = "order.expired"
+	EventOrderCanceled EventType = "order.canceled"
+	EventOrderRefunded EventType = "order.refunded"
+	// EventOrderRefundUpdated reports a step of a refund that leaves the order paid: a part was refunded, the provider
+	// will send the money later, or that has failed.
+	EventOrderRefundUpdated EventType = "order.refund_updated"
+	EventLicenseIssued      EventType = "license.issued"
+	EventLicenseSuspended   EventType = "license.suspended"
+	EventLicenseReinstated  EventType = "license.reinstated"
+	EventLicenseRevoked     EventType = "license.revoked"
+	EventLicenseRenewed     EventType = "license.renewed"
+	EventLicenseUpdated     EventType = "license.updated"
+	EventLicenseExpired     EventType = "license.expired"
+	EventLicenseReissued    EventType = "license.reissued"
+	EventLicenseExpiring    EventType = "license.expiring"
+	EventLicenseUpgraded    EventType = "license.upgraded" // a trial
+	EventLicenseDeleted     EventType = "license.deleted"  // a trial that ended long ago; the last event of its license
 )
 
 // The events of activations. They are recorded only while an endpoint wants them, see Record.Listening.
@@ -55,6 +58,7 @@ const EventUnreadable EventType = "event.unreadable"
 func EventTypes() []EventType {
 	return append([]EventType{
 		EventOrderCreated, EventOrderPaid, EventOrderExpired, EventOrderCanceled, EventOrderRefunded,
+		EventOrderRefundUpdated,
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
 		EventLicenseExpiring, EventLicenseUpgraded, EventLicenseDeleted,

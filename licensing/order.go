@@ -72,6 +72,10 @@ type Order struct {
 	// recorded as paid; see PaidAmount.
 	Paid int64
 
+	// Refunded is how much of the payment has gone back, by Refunds records of refunds; see RefundedAmount.
+	Refunded int64
+	Refunds  int
+
 	Subscription string // the provider's id of the order's subscription; empty: there is none yet
 	Interval     Period // of the invoices of a subscription; zero: the order is paid once
 
@@ -80,10 +84,14 @@ type Order struct {
 	Quantity       int
 	LicensesIssued int
 	KeySeed        KeySeed
-	// RefundDue reports that the provider must refund the money: the shop has requested it, or the
-	// money was paid for a canceled order. It is cleared when the refund is recorded, and when the
-	// provider has refused the refund permanently.
+	// RefundDue reports that a refund is open: the shop has requested it, or the money was paid for a canceled order.
+	// It is cleared when the refund is recorded, and when the provider has refused the refund permanently. RefundNo is
+	// the number of the open refund, and Refunding its amount. Both are zero for a refund of all that is left whose
+	// number is that of the order: older builds request such refunds, and payments of canceled orders lead to them.
 	RefundDue     bool
+	RefundNo      string
+	Refunding     int64
+	RefundPending bool      // the provider has taken the open refund, and has not sent the money yet
 	RefundBy      Actor     // who requested the refund
 	RefundTries   int       // how often the provider was asked for a refund, including earlier requests
 	RefundRetryAt time.Time // when a sweep asks the provider again; zero: at once

@@ -208,7 +208,7 @@ func TestOrderFacts(t *testing.T) {
 			name:    "refunded keeps the license key",
 			before:  func(o *licensing.Order) { o.PaidAt, o.Payment, o.LicenseKey = ago, "pi_0", otherKey },
 			command: licensing.RefundOrder{},
-			change:  func(o *licensing.Order) { o.RefundedAt = noon },
+			change:  func(o *licensing.Order) { o.RefundedAt, o.Refunded, o.Refunds = noon, 990, 1 },
 		},
 		{
 			name: "refunded after it was canceled",
@@ -217,7 +217,9 @@ func TestOrderFacts(t *testing.T) {
 					true
 			},
 			command: licensing.RefundOrder{},
-			change:  func(o *licensing.Order) { o.RefundedAt, o.RefundDue = noon, false },
+			change: func(o *licensing.Order) {
+				o.RefundedAt, o.RefundDue, o.Refunded, o.Refunds = noon, false, 990, 1
+			},
 		},
 		{
 			name:    "refunded again keeps the time",

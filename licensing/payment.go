@@ -27,24 +27,49 @@ type PaymentKind string
 
 // The kinds of records of payments.
 const (
-	KindOfPayment PaymentKind = "" // the buyer has paid
+	KindOfPayment PaymentKind = ""       // the buyer has paid
+	KindOfRefund  PaymentKind = "refund" // money of a payment goes back to the buyer
 )
 
-// Payment is a payment of an order, as a record of its own: no other order can be paid with the same reference of the
-// same provider.
+// PaymentState is what has become of a payment or a refund.
+type PaymentState string
+
+// The states of records of payments.
+const (
+	PaymentDone    PaymentState = ""        // the money has moved
+	PaymentPending PaymentState = "pending" // the provider has taken the refund, and has not sent the money yet
+	PaymentFailed  PaymentState = "failed"  // the refund has not reached the buyer
+)
+
+// Payment is a payment or a refund of an order, as a record of its own: no other order can be paid with the same
+// reference of the same provider.
 type Payment struct {
 	Kind       PaymentKind
+	State      PaymentState
 	OrderNo    string
 	Provider   PaymentProvider
-	Reference  string // the provider's, or the shop's own of an outside payment
+	Reference  string // the provider's, the shop's own of an outside payment, or our number of a refund
+	ProviderID string // the provider's id of a refund, if it has one
+	Refunds    string // of a refund: the reference of the payment whose money goes back
 	Amount     int64  // in the currency's minor unit
 	Currency   string
-	PaidAt     time.Time // as the provider or the shop says
+	PaidAt     time.Time // when the money has moved, as the provider or the shop says; zero: it has not
 	RecordedAt time.Time
-	By         Actor  // who recorded an outside payment
+	By         Actor  // who recorded an outside payment, or requested a refund
 	ProductID  string // empty: an older build has recorded the payment
 	Fee        *int64 // what the provider keeps of the payment; nil: not known
 }
+
+// Ref names the record of a payment or a refund of an owner.
+func (p *Payment) Ref(owner Owner) Ref {
+	if p.Kind == KindOfRefund {
+		return RefundRef(owner, p.Reference)
+	}
+	return PaymentRef(owner, p.Provider, p.Reference)
+}
+
+// RefundRef names the refund of an owner with our number.
+func RefundRef(owner Owner, number string) Ref { return PaymentRef(owner, "", number) }
 
 // PaymentRef names the payment of an owner with a provider's reference.
 func PaymentRef(owner Owner, provider PaymentProvider, reference string) Ref {
@@ -62,9 +87,6 @@ func (o *Order) PaidThrough() PaymentProvider {
 	}
 	return o.Provider
 }
-
-// Refundable reports whether a payment provider has taken the money of a paid order, and so can send it back.
-func (o *Order) Refundable() bool { return o.Amount > 0 && o.Provider != ProviderOutside }
 
 // PayOutside records a payment that the shop has received itself. Unlike a provider, the shop can be refused: only an
 // unpaid or expired order can be paid so. Recording the same payment again is a no-op. AddPayment must create the

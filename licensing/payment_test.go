@@ -36,7 +36,7 @@ func TestPayOutside(t *testing.T) {
 		o := r.Order
 		if o.Status(noon) != licensing.OrderPaid || !o.PaidAt.Equal(pay.PaidAt) || o.PaidThrough() != "outside" ||
 			o.Payment != "INV-1" || o.Paid != 990 || o.PaidAmount() != 990 ||
-			o.Late != (status == licensing.OrderExpired) || o.Refundable() ||
+			o.Late != (status == licensing.OrderExpired) || o.AtProvider() ||
 			len(r.Issued) != 1 || !r.Issued[0].CreatedAt.Equal(noon) || r.Events[0].Actor != byKey {
 			t.Errorf("%s: the order is %+v, and its license %+v", name, o, r.Issued)
 		}

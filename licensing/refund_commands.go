@@ -1,11 +1,20 @@
 package licensing
 
-import "time"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
 
 // A refund takes several transactions, since the service asks the payment provider in between. First, the service
 // stores that a refund is due (RequestRefund, or PayOrder of a canceled order). Then it stores each try before it asks
-// the provider (TryRefund), and then the result (RefundOrder, WithdrawRefund). A node that finds a due refund continues
-// from there. The provider moves the money once, however often it is asked.
+// the provider (TryRefund), and then the result (RefundOrder, NotePendingRefund, WithdrawRefund). A node that finds a
+// due refund continues from there. The provider moves the money once for each number of a refund, however often it is
+// asked.
+//
+// An order has one open refund at a time, whose facts are in the order. The refund gets a record of its own in the
+// transaction that stores the provider's first answer other than a refusal: see PutRefund.
 
 // The pause of a sweep after a try. It doubles with each try.
 const (
@@ -17,11 +26,60 @@ const (
 // ahead has stored a RefundRetryAt that is further ahead, so sweeps do not wait for that time.
 const RefundRetryMax = 24 * time.Hour
 
-// RequestRefund records the shop's request to refund a paid order. The order stays paid, and its
-// license valid, until the refund is recorded.
+// MaxRefunds is how many refunds an order may have.
+const MaxRefunds = 100
+
+// ErrRefundClosed is the result of RefundOrder for a refund with a number that is not open: another call has recorded
+// what has become of the refund.
+var ErrRefundClosed = errors.New("the refund is not open any more")
+
+// RefundNumber returns the number of a refund with a ULID.
+func RefundNumber(ulid string) string { return "ref_" + ulid }
+
+// RefundedAmount returns how much of the payment has gone back.
+func (o *Order) RefundedAmount() int64 {
+	if o.Refunds == 0 && !o.RefundedAt.IsZero() { // an older build has recorded the refund
+		return o.PaidAmount()
+	}
+	return o.Refunded
+}
+
+// OpenRefund returns the amount of the open refund; 0: there is none, or the order is free.
+func (o *Order) OpenRefund() int64 {
+	if o.RefundDue && o.RefundNo == "" {
+		return o.PaidAmount() - o.RefundedAmount()
+	}
+	return o.Refunding
+}
+
+// Refundable returns how much of the payment may still be refunded.
+func (o *Order) Refundable() int64 { return o.PaidAmount() - o.RefundedAmount() - o.OpenRefund() }
+
+// AtProvider reports whether a payment provider has taken the money of a paid order, and so can send it back.
+func (o *Order) AtProvider() bool { return o.Amount > 0 && o.Provider != ProviderOutside }
+
+// Refund returns the open refund of an order, as its record.
+func (o *Order) Refund() Payment {
+	return Payment{
+		Kind: KindOfRefund, OrderNo: o.OrderNo, Provider: o.PaidThrough(), Reference: cmp.Or(o.RefundNo, o.OrderNo),
+		Refunds: o.Payment, Amount: o.OpenRefund(), Currency: o.Currency, By: o.RefundBy, ProductID: o.ProductID,
+	}
+}
+
+// EndsWithRefund reports whether the open refund sends back all that is left of the payment. Then the refund revokes
+// the licenses of the order.
+func (o *Order) EndsWithRefund() bool {
+	return o.RefundDue && o.Refundable() == 0 && o.RefundedAt.IsZero()
+}
+
+// RequestRefund records the shop's request to refund a paid order, in whole or in part. The order stays paid, and its
+// license valid, until the refund is recorded. A request for all that is left is a no-op if such a refund is open or
+// made. Any other request is refused while a refund is open.
 type RequestRefund struct {
 	By     Actor
 	Reason string // in the shop's words, or empty
+	Number string // of the new refund; empty: that of the order, which must have no refund so far
+	Amount int64  // in the currency's minor unit; 0: all that is left
 }
 
 // DeviceID is empty: no device is touched.
@@ -39,14 +97,31 @@ func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	switch status := o.Status(now); status {
-	case OrderPaid:
-		if !o.RefundDue {
-			o.RefundDue, o.RefundBy, o.StateReason, r.Changed = true, c.By, c.Reason, true
-		}
-	case OrderRefunded:
-	default:
+	status, left := o.Status(now), o.Refundable()
+	switch {
+	case status != OrderPaid && status != OrderRefunded:
 		return Result{}, invalidOrderState(status, "refunded")
+	case c.Amount == 0 && left == 0 && (o.RefundDue || status == OrderRefunded):
+	case o.RefundDue:
+		return Result{}, &Error{Reason: ReasonInvalidOrderState, Message: fmt.Sprintf(
+			"a refund of %d, in minor units, is not confirmed yet, and %d is left besides: repeat the request once "+
+				"refund_pending is 0", o.OpenRefund(), left)}
+	case left == 0 && status == OrderRefunded:
+		return Result{}, invalidOrderState(status, "refunded")
+	case c.Amount > left && left == 0:
+		return Result{}, InvalidField("amount", "must be left out: nothing was paid for this order")
+	case c.Amount > left:
+		return Result{}, InvalidField("amount",
+			fmt.Sprintf("must be at most %d, which is left of the payment of %d", left, o.PaidAmount()))
+	case o.Refunds >= MaxRefunds:
+		return Result{}, &Error{Reason: ReasonInvalidOrderState, Message: fmt.Sprintf(
+			"an order can have %d refunds: refund the rest, %d in minor units, at the payment provider",
+			MaxRefunds, left)}
+	default:
+		o.RefundDue, o.RefundBy, o.StateReason, r.Changed = true, c.By, c.Reason, true
+		if amount := cmp.Or(c.Amount, left); amount > 0 && c.Number != "" {
+			o.RefundNo, o.Refunding, o.RefundTries = c.Number, amount, 0
+		}
 	}
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
 }
@@ -88,12 +163,42 @@ func pauseAfter(tries int) time.Duration {
 	return pause
 }
 
+// NotePendingRefund records that the payment provider has taken the open refund, and will send the money later. It is a
+// no-op if another refund is open, or if that is recorded.
+type NotePendingRefund struct {
+	Number     string // of the refund, as in Order.RefundNo
+	ProviderID string // the provider's id of the refund
+}
+
+// DeviceID is empty: no device is touched.
+func (NotePendingRefund) DeviceID() string { return "" }
+
+func (NotePendingRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c NotePendingRefund) apply(r *Record, now time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{RefundDue: o.RefundDue}
+	if o.RefundDue && o.RefundNo == c.Number && !o.RefundPending {
+		result.Refund = o.Refund()
+		result.Refund.State, result.Refund.ProviderID = PaymentPending, c.ProviderID
+		o.RefundPending = true
+		o.Refunds++
+		r.recordOrder(EventOrderRefundUpdated, Provider, now)
+	}
+	result.Order = *o
+	return result, nil
+}
+
 // WithdrawRefund ends the shop's request: the payment provider has refused the refund in answer to the
 // latest try, and no earlier try has moved the money. The order is paid, as before. If there was
 // another try since, WithdrawRefund is a no-op. A refund for a canceled order stays due whatever the
 // provider answers.
 type WithdrawRefund struct {
-	Tries int // as TryRefund returned, or the current number if the provider was not asked
+	Number string // of the refund, as in Order.RefundNo
+	Tries  int    // as TryRefund returned, or the current number if the provider was not asked
 }
 
 // DeviceID is empty: no device is touched.
@@ -101,26 +206,48 @@ func (WithdrawRefund) DeviceID() string { return "" }
 
 func (WithdrawRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
-func (c WithdrawRefund) apply(r *Record, _ time.Time) (Result, error) {
+func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
-	if o.RefundDue && o.CanceledAt.IsZero() && o.RefundTries == c.Tries {
+	result := Result{}
+	if o.RefundDue && o.CanceledAt.IsZero() && o.RefundNo == c.Number && o.RefundTries == c.Tries {
 		// RefundTries stays: a try of a later request must not get the number of an earlier try, whose refusal
 		// may arrive late.
-		o.RefundDue, o.RefundRetryAt = false, time.Time{}
-		o.RefundBy, o.StateReason, r.Changed = "", "", true
+		tries := o.RefundTries
+		if o.RefundPending {
+			result.Refund = o.Refund()
+			result.Refund.State = PaymentFailed
+		}
+		o.closeRefund()
+		o.RefundTries, o.RefundBy, o.StateReason, r.Changed = tries, "", "", true
+		if result.Refund.State == PaymentFailed {
+			r.recordOrder(EventOrderRefundUpdated, Provider, now)
+		}
 	}
-	return Result{Order: *o, RefundDue: o.RefundDue}, nil
+	result.Order, result.RefundDue = *o, o.RefundDue
+	return result, nil
 }
 
-// RefundOrder records that the payment provider has refunded a paid order, whose license must be
-// revoked in the same transaction, or an order that was canceled before it was paid.
+// closeRefund removes what an order stores of its open refund.
+func (o *Order) closeRefund() {
+	o.RefundDue, o.RefundNo, o.Refunding, o.RefundPending = false, "", 0, false
+	o.RefundTries, o.RefundRetryAt = 0, time.Time{}
+}
+
+// RefundOrder records that the payment provider has made the open refund, of a paid order or of an order that was
+// canceled before it was paid. If nothing is left of the payment, the order is refunded: its licenses must be revoked
+// before, and the first one in the same transaction.
 type RefundOrder struct {
+	Number     string    // of the refund, as in Order.RefundNo
+	ProviderID string    // the provider's id of the refund
+	At         time.Time // when the provider has made the refund; zero: now
 	// Revoked is how many licenses of an order for several licenses are revoked by now, with the first one, which the
 	// same transaction revokes. If the order has more, RefundOrder is a no-op.
 	Revoked int
+	// Partial: the transaction revokes no license. If nothing were left of the payment, RefundOrder is a no-op.
+	Partial bool
 }
 
 // DeviceID is empty: no device is touched.
@@ -133,14 +260,60 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	switch status := o.Status(now); {
-	case status == OrderRefunded, o.LicensesIssued > c.Revoked:
-	case status == OrderPaid, status == OrderCanceled && o.RefundDue:
-		o.RefundDue, o.RefundTries, o.RefundRetryAt = false, 0, time.Time{}
-		o.RefundedAt = now
-		r.recordOrder(EventOrderRefunded, o.RefundBy, now)
+	refund, status := o.Refund(), o.Status(now)
+	if !o.RefundDue {
+		refund.Amount = o.Refundable()
+	}
+	ends := o.RefundedAt.IsZero() && o.RefundedAmount()+refund.Amount >= o.PaidAmount()
+	result := Result{}
+	switch {
+	case o.RefundNo != c.Number:
+		return Result{}, ErrRefundClosed
+	case status == OrderRefunded && !o.RefundDue:
+	case ends && (c.Partial || o.LicensesIssued > c.Revoked):
+	case status == OrderPaid, status == OrderRefunded, status == OrderCanceled && o.RefundDue:
+		if refund.Amount > 0 {
+			if refund.PaidAt = c.At; c.At.IsZero() || c.At.After(now) {
+				refund.PaidAt = now
+			}
+			refund.ProviderID, result.Refund = c.ProviderID, refund
+			if !o.RefundPending {
+				o.Refunds++
+			}
+			o.Refunded += refund.Amount
+		}
+		o.closeRefund()
+		kind := EventOrderRefundUpdated
+		if ends {
+			o.RefundedAt, kind = now, EventOrderRefunded
+		}
+		r.recordOrder(kind, o.RefundBy, now)
 	default:
 		return Result{}, invalidOrderState(status, "refunded")
 	}
-	return Result{Order: *o}, nil
+	result.Order, result.RefundDue = *o, o.RefundDue
+	return result, nil
+}
+
+// PutRefund stores the record of a refund, or what has become of the refund. The same transaction changes the order.
+type PutRefund struct {
+	Refund Payment // as the change of the order has returned it; zero: nothing is to be stored
+}
+
+// DeviceID is empty: no device is touched.
+func (PutRefund) DeviceID() string { return "" }
+
+func (PutRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c PutRefund) apply(r *Record, now time.Time) (Result, error) {
+	if c.Refund.Reference == "" {
+		return Result{}, nil
+	}
+	refund := c.Refund
+	refund.RecordedAt = now
+	if stored := r.Payment; stored != nil {
+		refund.RecordedAt, refund.ProviderID = stored.RecordedAt, cmp.Or(refund.ProviderID, stored.ProviderID)
+	}
+	r.Payment, r.Changed = &refund, true
+	return Result{}, nil
 }

@@ -117,6 +117,7 @@ func TestRefundFacts(t *testing.T) {
 		{"withdrawn after another has tried again", tried, licensing.WithdrawRefund{Tries: 2}, nil},
 		{"made", tried, licensing.RefundOrder{}, func(o *licensing.Order) {
 			o.RefundedAt, o.RefundDue, o.RefundTries, o.RefundRetryAt = noon, false, 0, time.Time{}
+			o.Refunded, o.Refunds = 990, 1
 		}},
 		{"canceled with a reason", nil, licensing.CancelOrder{Reason: "changed my mind"},
 			func(o *licensing.Order) { o.CanceledAt, o.StateReason = noon, "changed my mind" }},

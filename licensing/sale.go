@@ -38,9 +38,14 @@ type Sale struct {
 	ProductID string
 }
 
-// Sale returns what reports show of a payment; ok is false if they show nothing.
+// Sale returns what reports show of a payment or a refund; ok is false if they show nothing, as of a refund that is not
+// made.
 func (p *Payment) Sale() (s Sale, ok bool) {
-	return Sale{At: p.PaidAt, Amount: p.Amount, Currency: p.Currency, ProductID: p.ProductID}, p.ProductID != ""
+	s = Sale{At: p.PaidAt, Amount: p.Amount, Currency: p.Currency, ProductID: p.ProductID}
+	if p.Kind == KindOfRefund {
+		s.Kind = SaleRefunded
+	}
+	return s, p.ProductID != "" && p.State == PaymentDone
 }
 
 // ReportStep is the length of the periods of a report.

@@ -133,7 +133,7 @@ func TestPaymentsInReserve(t *testing.T) {
 	if _, err := n.TryRefund(nodetest.Context(t), order, false); err != nil {
 		t.Errorf("the try of a refund: %v", err)
 	}
-	refunded, err := n.RecordRefund(nodetest.Context(t), order)
+	refunded, err := n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 	if err != nil || refunded.Order.RefundedAt.IsZero() {
 		t.Errorf("the refund: %+v, %v", refunded.Order, err)
 	}

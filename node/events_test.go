@@ -114,7 +114,7 @@ func TestEventsOfAnOrder(t *testing.T) {
 	for _, n := range nodes {
 		_, err = n.TryRefund(ctx, order, false)
 		nodetest.WantError(t, err, nil)
-		_, err = n.RecordRefund(ctx, order)
+		_, err = n.RecordRefund(ctx, order, service.MadeRefund{})
 		nodetest.WantError(t, err, nil)
 	}
 	events := nodetest.WantHistory(t, store, ref, "1 order.created key_1", "2 order.paid provider",
@@ -139,7 +139,7 @@ func TestEventsOfARefundWithARevokedLicense(t *testing.T) {
 	_, err = n.Do(nodetest.Context(t), license,
 		licensing.RevokeLicense{Target: licensing.Target{Key: order.LicenseKey, By: "key_1"}})
 	nodetest.WantError(t, err, nil)
-	_, err = n.RecordRefund(nodetest.Context(t), order)
+	_, err = n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 	nodetest.WantError(t, err, nil)
 	nodetest.WantHistory(t, store, license, "1 license.issued provider", "2 license.revoked key_1")
 	nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system",
@@ -158,7 +158,7 @@ func TestBuyerCancels(t *testing.T) {
 	}
 	_, err = n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 	nodetest.WantError(t, err, nil)
-	_, err = n.RecordRefund(nodetest.Context(t), order)
+	_, err = n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 	nodetest.WantError(t, err, nil)
 	nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system",
 		"2 order.canceled end_user", "3 order.refunded provider")

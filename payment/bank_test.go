@@ -1,6 +1,7 @@
 package payment_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -20,11 +21,13 @@ type bank struct {
 	returned       map[string]int    // the number of refunds of each order
 	asked          map[string]int    // the number of calls of Refund of each order
 	unacknowledged map[string]licensing.Order
-	next           []answer // results of the next calls of Refund
+	next           []answer         // results of the next calls of Refund
+	sent           map[string]int64 // by the number of the refund
 }
 
 // answer is the result of a call of Refund. Whether the money moves and what the call returns are independent.
 type answer struct {
+	state payment.Outcome // "": done
 	moves bool
 	says  error
 	hangs bool // until the caller's ctx ends
@@ -41,6 +44,7 @@ func newBank() *bank {
 		returned:       map[string]int{},
 		asked:          map[string]int{},
 		unacknowledged: map[string]licensing.Order{},
+		sent:           map[string]int64{},
 	}
 }
 
@@ -53,7 +57,7 @@ func (b *bank) Begin(_ context.Context, o licensing.Order) (payment.Step, error)
 	return payment.Step{Payment: b.taken[o.OrderNo]}, nil
 }
 
-func (b *bank) Refund(ctx context.Context, o licensing.Order, _ licensing.Payment) (payment.State, error) {
+func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	b.asked[o.OrderNo]++
 	what := answer{moves: true}
@@ -63,12 +67,16 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order, _ licensing.Paymen
 	if _, taken := b.taken[o.OrderNo]; what.moves && taken && b.returned[o.OrderNo] == 0 {
 		b.returned[o.OrderNo] = 1
 	}
+	if what.moves {
+		b.sent[refund.Reference] = refund.Amount
+	}
 	b.mu.Unlock()
 	if what.hangs {
 		<-ctx.Done()
 		return payment.State{}, ctx.Err()
 	}
-	return payment.State{Outcome: payment.OutcomeDone}, what.says
+	id := payment.Object{Kind: payment.ObjectRefund, ID: "bank_" + refund.Reference}
+	return payment.State{Object: id, Outcome: cmp.Or(what.state, payment.OutcomeDone)}, what.says
 }
 
 // report reports all unacknowledged payments to a desk.

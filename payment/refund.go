@@ -8,28 +8,41 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 )
 
 // recordTime is the part of a caller's time that is reserved for recording the provider's result.
 const recordTime = time.Second
 
-// Refund refunds a paid order at the shop's request, and revokes its license. Refund stores the request before it
-// calls the provider. So if the node dies at any moment, the same call again, the pay page or a pass of
-// SendRefundsDue completes the refund on any node. Until the refund is recorded, the order is paid and its license
-// is valid.
+// Refund refunds a paid order at the shop's request. If nothing is left of the payment, Refund revokes the order's
+// license. Refund stores the request before it calls the provider. So if the node dies at any moment, the pay page, a
+// pass of SendRefundsDue, or the same call again for all that is left or with the same once completes the refund on any
+// node. Until the refund is recorded, the order is paid and its license is valid.
 //
 // If the provider refuses, Refund withdraws the request. If the provider does not respond, or not clearly, then
-// the money may be on its way, and the request stays. The error is ReasonProviderFailed in both cases.
+// the money may be on its way, and the request stays. The error is ReasonProviderFailed in both cases. If the provider
+// has taken the refund and sends the money later, Refund returns the order with the open refund.
 //
-// Calls with the same once make one refund. replayed reports that an earlier call has made the refund.
+// Calls with the same once make one refund. replayed reports that an earlier call has made the refund. A refund of a
+// part that has failed stays so for its once.
 func (d *Desk) Refund(
 	ctx context.Context, owner licensing.Owner, orderNo string, request licensing.RequestRefund, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
-	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, request, once)
-	if replayed && err == nil && !order.RefundDue && order.RefundedAt.IsZero() {
+	order, number, replayed, err := d.node.RequestRefund(ctx, owner, orderNo, request, once)
+	if replayed && err == nil && order.RefundedAt.IsZero() && (!order.RefundDue || order.RefundNo != number) {
+		refund, err := d.node.ReadRefund(ctx, owner, number)
+		switch {
+		case err != nil, refund != nil && refund.State == licensing.PaymentDone:
+			return order, err == nil, err
+		case request.Amount > 0:
+			return licensing.Order{}, false, providerFailed(ErrRefused)
+		}
 		// The request was withdrawn after the provider failed. A failure is no result to replay.
 		replayed = false
-		order, _, err = d.node.ChangeOrder(ctx, owner, orderNo, request, nil)
+		order, _, _, err = d.node.RequestRefund(ctx, owner, orderNo, request, nil)
+		if err != nil {
+			return licensing.Order{}, false, err
+		}
 	}
 	if err != nil || !order.RefundDue {
 		return order, replayed, err
@@ -59,21 +72,41 @@ func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background
 	if err != nil {
 		return licensing.Order{}, stillDue(err)
 	}
-	if !tried.RefundDue {
-		if !background && tried.Order.RefundedAt.IsZero() {
-			return licensing.Order{}, providerFailed(ErrRefused) // by the result of another call
-		}
+	switch {
+	case !background && (!tried.RefundDue || tried.Order.RefundNo != order.RefundNo):
+		return d.closedRefund(ctx, order.RefundNo, tried.Order)
+	case !tried.RefundDue:
 		return tried.Order, nil
 	}
-	if err := requestRefund(ctx, provider, tried.Order); err != nil {
-		if errors.Is(err, ErrRefused) {
-			if _, failed := d.node.WithdrawRefund(ctx, tried.Order); failed != nil {
-				err = errors.Join(err, failed) // a later call gets the same refusal
-			}
+	state, err := requestRefund(ctx, provider, tried.Order)
+	switch {
+	case errors.Is(err, ErrRefused):
+		if _, failed := d.node.WithdrawRefund(ctx, tried.Order); failed != nil {
+			err = errors.Join(err, failed) // a later call gets the same refusal
 		}
 		return licensing.Order{}, providerFailed(err)
+	case err != nil:
+		return licensing.Order{}, providerFailed(err)
+	case state.Outcome == OutcomeDone:
+		return d.recordRefund(ctx, tried.Order, state)
 	}
-	return d.recordRefund(ctx, tried.Order)
+	result, err := d.node.NotePendingRefund(ctx, tried.Order, state.ID)
+	return result.Order, stillDue(err)
+}
+
+// closedRefund returns an order whose refund with a number was open. If another call has recorded that the provider has
+// refused the refund, closedRefund returns that error.
+func (d *Desk) closedRefund(ctx context.Context, number string, order licensing.Order) (licensing.Order, error) {
+	if order.RefundedAt.IsZero() {
+		refund, err := d.node.ReadRefund(ctx, order.Owner, number)
+		if err != nil {
+			return licensing.Order{}, stillDue(err)
+		}
+		if refund == nil || refund.State != licensing.PaymentDone {
+			return licensing.Order{}, providerFailed(ErrRefused)
+		}
+	}
+	return order, nil
 }
 
 // refundWithoutProvider handles a due refund of an owner without a provider. It records the refund of an order whose
@@ -83,8 +116,8 @@ func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order)
 	if err != nil || !order.RefundDue {
 		return order, stillDue(err)
 	}
-	if !order.Refundable() {
-		return d.recordRefund(ctx, order)
+	if !order.AtProvider() {
+		return d.recordRefund(ctx, order, State{})
 	}
 	if order.RefundRetryAt.IsZero() {
 		if _, err := d.node.WithdrawRefund(ctx, order); err != nil {
@@ -94,13 +127,11 @@ func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order)
 	return licensing.Order{}, licensing.ErrPaymentNotConfigured
 }
 
-// errNotDone means that a refund is on its way.
-var errNotDone = errors.New("the refund is not complete yet")
-
-// requestRefund asks the provider for a refund, unless no provider has the money of the order.
-func requestRefund(ctx context.Context, provider Provider, order licensing.Order) error {
-	if !order.Refundable() {
-		return nil
+// requestRefund asks the provider for the open refund of an order, unless no provider has the money of the order. If
+// the provider has taken the refund, the outcome is done or pending.
+func requestRefund(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
+	if !order.AtProvider() {
+		return State{Outcome: OutcomeDone}, nil
 	}
 	if deadline, bounded := ctx.Deadline(); bounded {
 		var cancel context.CancelFunc
@@ -108,24 +139,17 @@ func requestRefund(ctx context.Context, provider Provider, order licensing.Order
 		defer cancel()
 	}
 	span := startSpan(ctx, "refund")
-	state, err := provider.Refund(ctx, order, licensing.Payment{
-		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: order.OrderNo, Amount: order.Amount,
-		Currency: order.Currency,
-	})
-	switch {
-	case err != nil:
-	case state.Outcome == OutcomeFailed:
+	state, err := provider.Refund(ctx, order, order.Refund())
+	if err == nil && state.Outcome == OutcomeFailed {
 		err = ErrRefused
-	case state.Outcome != OutcomeDone:
-		err = errNotDone
 	}
 	endSpan(span, err)
-	return err
+	return state, err
 }
 
-// recordRefund stores that the provider has sent the refund.
-func (d *Desk) recordRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
-	result, err := d.node.RecordRefund(ctx, order)
+// recordRefund stores that the provider has made the open refund of an order.
+func (d *Desk) recordRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
+	result, err := d.node.RecordRefund(ctx, order, service.MadeRefund{ProviderID: state.ID, At: state.At})
 	return result.Order, stillDue(err)
 }
 

@@ -305,7 +305,7 @@ func TestProviderRefuses(t *testing.T) {
 			t.Fatalf("the bank refused, and Refund says: replayed %v, %v", replayed, err)
 		}
 		w.check("refused", o, licensing.OrderPaid)
-		if now := w.now(o); now.StateReason != "" || now.RefundTries != asked || !now.RefundRetryAt.IsZero() {
+		if now := w.now(o); now.StateReason != "" || now.RefundTries != 1 || !now.RefundRetryAt.IsZero() {
 			t.Errorf("left are %+v", now)
 		}
 		w.clock.ahead += 2 * time.Hour

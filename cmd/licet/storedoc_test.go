@@ -96,7 +96,7 @@ func TestDocumentedPaymentsRun(t *testing.T) {
 	page := docPage(t, "guides/payments.md")
 	p, out, blocks := runDocumented(t, page+page)
 	wantOutput(t, out, "pay_8114")
-	if n := len(p.want(t, 200, "GET", "/v1/licenses", "").Data.list("licenses")); n != 1 || blocks != 12 {
+	if n := len(p.want(t, 200, "GET", "/v1/licenses", "").Data.list("licenses")); n != 1 || blocks != 14 {
 		t.Errorf("%d licenses after %d blocks", n, blocks)
 	}
 }

@@ -21,12 +21,13 @@ type bank struct {
 	random   *rand.Rand
 	trouble  bool
 	taken    map[string]licensing.Order
-	returned map[string]int
+	sent     map[string]int64 // by the number of the refund
+	returned map[string]int64 // by the number of the order: the sum of its refunds
 }
 
 func newBank(r *run) *bank {
 	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licensing.Order{},
-		returned: map[string]int{}}
+		sent: map[string]int64{}, returned: map[string]int64{}}
 }
 
 var errBank = errors.New("the bank is down")
@@ -43,23 +44,27 @@ func (b *bank) Begin(context.Context, licensing.Order) (payment.Step, error) {
 	return payment.Step{}, errBank
 }
 
-// Refund sends money back, or not, and says so, or not. It refuses only what it has
-// not sent back.
+// Refund sends money back, or not, and says so, or not, or says that it will. It refuses only what it has not sent
+// back.
 func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	luck := 5
+	luck := 6
 	if b.trouble {
-		luck = b.random.IntN(6)
+		luck = b.random.IntN(7)
 	}
+	sent := b.sent[refund.Reference] > 0
 	switch {
 	case luck == 0:
 		return payment.State{}, errBank
-	case luck == 1 && b.returned[o.OrderNo] == 0:
+	case luck == 1 && !sent:
 		return payment.State{}, payment.ErrRefused
+	case luck == 3 && !sent:
+		return payment.State{Outcome: payment.OutcomePending}, nil
 	}
-	if _, taken := b.taken[o.OrderNo]; taken && b.returned[o.OrderNo] == 0 {
-		b.returned[o.OrderNo]++
+	if _, taken := b.taken[o.OrderNo]; taken && !sent {
+		b.sent[refund.Reference] = refund.Amount
+		b.returned[o.OrderNo] += refund.Amount
 	}
 	if luck == 2 {
 		return payment.State{}, errBank
@@ -126,12 +131,11 @@ func (i *inspection) books(t *timeline) {
 			continue
 		}
 		last := states[len(states)-1]
-		if b.returned[number] > 1 {
-			i.add("books", "the money of %s went back %d times", number, b.returned[number])
+		if b.returned[number] > o.Amount {
+			i.add("books", "%d of %d of the money of %s went back", b.returned[number], o.Amount, number)
 		}
-		if (b.returned[number] == 1) != (last.refunded != 0) && o.Amount > 0 {
-			i.add("books", "the money of %s went back %d times, and it is stored as %+v", number, b.returned[number],
-				last)
+		if b.returned[number] != last.sums.refunded {
+			i.add("books", "%d of the money of %s went back, and it is stored as %+v", b.returned[number], number, last)
 		}
 		if last.refunded == 0 && (last.key.IsZero() || last.paid == 0) {
 			i.add("books", "the money of %s was taken, and there is neither license nor refund: %+v", number, last)
@@ -142,6 +146,7 @@ func (i *inspection) books(t *timeline) {
 			i.add("books", "the money of %s went back, and was never taken", number)
 		}
 	}
+	i.refunds(t)
 }
 
 // revokes are the operations on an order's license that its deeds are, or may be. A

@@ -252,6 +252,7 @@ func (i *inspection) checkOrderEvents(number string, states []*orderAt, keys []*
 			{before.canceled == 0 && s.canceled != 0, licensing.EventOrderCanceled},
 			{before.key.IsZero() && !s.key.IsZero(), licensing.EventOrderPaid},
 			{before.refunded == 0 && s.refunded != 0, licensing.EventOrderRefunded},
+			{s.sums.updates(&before.sums) && s.refunded == 0, licensing.EventOrderRefundUpdated},
 		} {
 			if c.is {
 				want = append(want, c.kind)

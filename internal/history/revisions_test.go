@@ -71,6 +71,7 @@ type orderAt struct {
 	quantity, issued         int
 	seed                     licensing.KeySeed
 	refundDue                bool
+	sums                     refundSums
 	writers                  []writer
 	licensesMade             []licensing.LicenseID // in the same revision, for this order
 	upgrades                 []licensing.LicenseID // trials that became this order's license in the same revision
@@ -99,6 +100,7 @@ type timeline struct {
 	trials   map[string][]trialAt             // of the account, by name
 	payments map[string][]paymentAt           // of the account, by name
 	played   map[string][]playedAt            // in the sandbox, by order
+	refunds  map[string][]refundAt            // the same
 	products []productAt                      // of the account
 	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
@@ -133,8 +135,8 @@ func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
 		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{}, played: map[string][]playedAt{},
-		voided: map[string][]voidedAt{},
-		terms:  map[licensing.TermsVersion]int64{}, listed: listings{}}
+		refunds: map[string][]refundAt{}, voided: map[string][]voidedAt{},
+		terms: map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -301,6 +303,11 @@ func (t *timeline) replay(
 				m, err := parse(event.Kv.Value[1:])
 				if err != nil {
 					return err
+				}
+				if m.text(9) == string(licensing.KindOfRefund) {
+					t.refunds[name] = append(t.refunds[name], refundAt{revision, m.text(1), m.text(3), m.text(10),
+						int64(m.varints[4])})
+					break
 				}
 				t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
 			}
@@ -527,7 +534,11 @@ func (o *orderAt) decode(value []byte) error {
 	if key := m.text(29); key != "" {
 		o.upgradeOf = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
 	}
-	o.refundDue = m.varints[20] != 0
+	o.refundDue = m.varints[20] != 0 || m.varints[36] != 0
+	o.sums = refundSums{
+		paid: int64(m.varints[34]), refunded: int64(m.varints[35]), refunding: int64(m.varints[36]),
+		number: m.text(46), refunds: int(m.varints[47]), pending: m.varints[48] != 0,
+	}
 	o.quantity, o.issued = int(m.varints[37]), int(m.varints[38])
 	copy(o.seed[:], m.text(39))
 	o.expired, o.latest = m.milli(16), latest(m.text(24))

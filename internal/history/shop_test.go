@@ -178,9 +178,15 @@ func (r *run) refund(l *license, orderNo string, shop, number int) {
 	if random.IntN(2) == 0 {
 		key = once("refund", shop) // perhaps another one's
 	}
+	if number > 0 || random.IntN(2) == 0 {
+		r.refundPart(orderNo, shop, number)
+	}
 	r.transact(random, deed{What: "refund", Order: orderNo},
 		func(ctx context.Context, p *process) (licensing.Order, error) {
 			order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, licensing.RequestRefund{}, key)
+			if err == nil && order.RefundDue {
+				err = &licensing.Error{Reason: licensing.ReasonProviderFailed} // it is pending: the end is open
+			}
 			return order, err
 		})
 }

@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -12,28 +13,55 @@ import (
 	"licet/licensing"
 )
 
-// balance is the sum of the payments in the listing of an order.
+// balance is the sum of the payments and refunds in the listing of an order.
 type balance struct {
-	paid   int64
-	unread bool // not all of them can be read
+	paid     int64
+	refunded int64
+	refunds  int
+	pending  map[string]int64 // refunds, by their numbers
+	unread   bool             // not all of them can be read
 }
 
-func (b *balance) add(p *licensing.Payment) { b.paid += p.Amount }
+func (b *balance) add(p *licensing.Payment) {
+	if p.Kind != licensing.KindOfRefund {
+		b.paid += p.Amount
+		return
+	}
+	b.refunds++
+	switch p.State {
+	case licensing.PaymentDone:
+		b.refunded += p.Amount
+	case licensing.PaymentPending:
+		b.pending[p.Reference] += p.Amount
+	}
+}
 
 // checkBalance compares the amounts of an order with its listed payments, once these were looked up.
 func (v *recordChecks) checkBalance(
 	o *licensing.Order, listed *balance, bad func(rule, format string, args ...any),
 ) {
 	v.want(layout.OrderKey(o.Owner, o.OrderNo), func(*mvccpb.KeyValue) {
-		if listed.paid != o.Paid && !listed.unread {
+		pending := map[string]int64{}
+		if o.RefundPending {
+			pending[o.Refund().Reference] = o.OpenRefund()
+		}
+		switch {
+		case listed.unread:
+		case listed.paid != o.Paid:
 			bad("paid_sum", "%d was paid, and its payments are %d together", o.Paid, listed.paid)
+		case listed.refunded != o.Refunded:
+			bad("refunded_sum", "%d is refunded, and its refunds are %d together", o.Refunded, listed.refunded)
+		case !maps.Equal(listed.pending, pending):
+			bad("refund_pending", "the pending refunds are %v, and their records are %v", pending, listed.pending)
+		case listed.refunds != o.Refunds:
+			bad("refund_count", "it has %d refunds, and there are %d records", o.Refunds, listed.refunds)
 		}
 	})
 }
 
 // checkListedPayments checks the listing of an order's payments, and adds up the payments.
 func (v *recordChecks) checkListedPayments(ctx context.Context, payments *stream, order entry) (*balance, error) {
-	sum := &balance{}
+	sum := &balance{pending: map[string]int64{}}
 	for {
 		e, more, err := payments.peek(ctx)
 		if err != nil || !more || e.slot != order.slot || !strings.HasPrefix(e.rest, order.rest) {

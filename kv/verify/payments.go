@@ -9,7 +9,7 @@ import (
 	"licet/licensing"
 )
 
-// checkPaymentRecord checks a payment: its order must name it.
+// checkPaymentRecord checks a payment, which its order must name, or a refund.
 func (v *recordChecks) checkPaymentRecord(e entry) {
 	ref, bad, ok := v.named(e, "payment", layout.PaymentsFamily, layout.ReadPaymentKey)
 	if !ok {
@@ -22,9 +22,10 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 	}
 	checkWriters(e.value, layout.PaymentWriter, bad)
 	p := &stored.Payment
-	if licensing.PaymentRef(ref.Owner, p.Provider, p.Reference) != ref {
+	if p.Ref(ref.Owner) != ref {
 		bad("name", "its key is not the hash of its provider and its reference")
 	}
+	checkState(p, bad)
 	if sale := layout.SaleEntry(ref, p); sale != (layout.Entry{}) {
 		v.want(sale.Key, func(kv *mvccpb.KeyValue) {
 			switch {
@@ -45,18 +46,60 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 			return // reported with the orders
 		}
 		switch o := &order.Order; {
+		case p.Kind == licensing.KindOfRefund:
+			if o.Currency != p.Currency {
+				bad("order_differs", "its order %s has another currency", p.OrderNo)
+			}
+			v.wantListed(ref, p, bad)
 		case o.PaidThrough() != p.Provider || o.Payment != p.Reference:
 			bad("order_other", "its order %s does not name it", p.OrderNo)
 		case o.Amount != p.Amount || o.Currency != p.Currency || !o.PaidAt.Equal(p.PaidAt):
 			bad("order_differs", "its order %s has another amount, currency or time of payment", p.OrderNo)
 		case o.Paid != 0: // otherwise an older build has written the payment, and no entry
-			v.want(layout.PaymentListingKey(ref, p), func(kv *mvccpb.KeyValue) {
-				if kv == nil {
-					bad("listing_missing", "it is not in the listing of its order's payments")
-				}
-			})
+			v.wantListed(ref, p, bad)
 		}
 	})
+}
+
+// wantListed looks up the entry of a payment in the listing of its order.
+func (v *recordChecks) wantListed(
+	ref licensing.Ref, p *licensing.Payment, bad func(rule, format string, args ...any),
+) {
+	v.want(layout.PaymentListingKey(ref, p), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("listing_missing", "it is not in the listing of its order's payments")
+		}
+	})
+}
+
+// checkState checks what has become of a payment or a refund.
+func checkState(p *licensing.Payment, bad func(rule, format string, args ...any)) {
+	refund := p.Kind == licensing.KindOfRefund
+	switch p.State {
+	case licensing.PaymentDone:
+	case licensing.PaymentPending, licensing.PaymentFailed:
+		if !refund {
+			bad("state", "it is a payment, and %s", p.State)
+		}
+	default:
+		bad("state", "it is %q, which is no state", p.State)
+	}
+	if refund && (p.Amount <= 0 || p.State == licensing.PaymentPending && !p.PaidAt.IsZero()) {
+		bad("state", "it is a refund of %d that is made and pending", p.Amount)
+	}
+}
+
+// checkRefunds checks what an order stores of its refunds.
+func checkRefunds(o *licensing.Order, bad func(rule, format string, args ...any)) {
+	switch {
+	case o.Refunded < 0 || o.Refunding < 0 || o.RefundedAmount()+o.OpenRefund() > o.PaidAmount():
+		bad("refunds", "%d was paid, %d is refunded and %d being refunded", o.PaidAmount(), o.RefundedAmount(),
+			o.OpenRefund())
+	case (o.Refunding > 0) != (o.RefundNo != "") || o.RefundPending && !o.RefundDue:
+		bad("refunds", "its open refund has an amount without a number, or a number without an amount")
+	case o.RefundedAt.IsZero() && o.PaidAmount() > 0 && o.Refunded == o.PaidAmount():
+		bad("refunds", "all that was paid is refunded, and it is not")
+	}
 }
 
 // checkCheckout checks what an order tells about its checkout at a payment provider.

@@ -100,6 +100,7 @@ func (v *recordChecks) checkOrder(e entry, listed *balance) {
 	checkWriters(e.value, layout.OrderWriter, bad)
 	v.checkPlaceOfOrder(&order.Order, bad)
 	checkPayment(&order.Order, bad)
+	checkRefunds(&order.Order, bad)
 	checkCheckout(&order.Order, bad)
 	v.checkPaymentOfOrder(&order.Order, bad)
 	v.checkBalance(&order.Order, listed, bad)
@@ -139,7 +140,7 @@ func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)
 		bad("paid_license", "it is not paid, and has a license")
 	}
 	switch {
-	case o.RefundDue && (!paid || refunded):
+	case o.RefundDue && (!paid || refunded && o.OpenRefund() == 0):
 		bad("refund_due", "a refund is due of an order that is not paid, or refunded already")
 	case canceled && paid && !refunded && !o.RefundDue:
 		bad("refund_due", "it was paid after it was canceled, and no refund is due")

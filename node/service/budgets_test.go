@@ -196,7 +196,7 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 			if _, err := n.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo)); err != nil {
 				return err
 			}
-			_, err := n.RecordRefund(ctx, order)
+			_, err := n.RecordRefund(ctx, order, service.MadeRefund{})
 			return err
 		},
 		"a cancellation": func() error { _, err := n.CancelOrder(ctx, second); return err },

@@ -184,10 +184,10 @@ func TestIssueSurvivesNodes(t *testing.T) {
 			order, err = well.Order(ctx, owner, order.OrderNo)
 			nodetest.WantError(t, err, nil)
 			dying, _ = killed(t, db, 7*at, made)
-			if _, err := dying.RecordRefund(ctx, order); err == nil {
+			if _, err := dying.RecordRefund(ctx, order, service.MadeRefund{}); err == nil {
 				t.Error("a node is killed while it records a refund, and does not notice")
 			}
-			_, err = well.RecordRefund(ctx, order)
+			_, err = well.RecordRefund(ctx, order, service.MadeRefund{})
 			nodetest.WantError(t, err, nil)
 			wantRevoked(t, well, owner, order.OrderNo, quantity)
 		}
@@ -227,7 +227,7 @@ func TestRefundStopsIssue(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	nodetest.WantError(t, n.IssueLicensesDue(t.Context()), nil)
 	wantLicenses(t, db, owner, order.OrderNo, store.MaxNewLicenses)
-	_, err = n.RecordRefund(ctx, paid.Order)
+	_, err = n.RecordRefund(ctx, paid.Order, service.MadeRefund{})
 	nodetest.WantError(t, err, nil)
 	nodetest.WantError(t, n.IssueLicensesDue(t.Context()), nil)
 	again, err := n.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
@@ -252,7 +252,7 @@ func TestRefundMeetsIssue(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() { _ = issuing.IssueLicensesDue(t.Context()) })
 		for {
-			_, err := n.RecordRefund(nodetest.Context(t), order)
+			_, err := n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 			if err == nil {
 				break
 			}

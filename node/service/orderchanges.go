@@ -2,9 +2,12 @@ package service
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // ChangeOrder runs a shop's command on one of its orders.
@@ -14,21 +17,69 @@ import (
 func (o *Orders) ChangeOrder(
 	ctx context.Context, owner licensing.Owner, orderNo string, cmd licensing.Command, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
+	order, earlier, err := o.changeOrder(ctx, owner, licensing.Claim{OrderNo: orderNo}, cmd, once)
+	return order, earlier != nil, err
+}
+
+// changeOrder runs a shop's command on one of its orders. effect is what a request with once leaves behind. If the
+// request was made before, changeOrder returns what that request has left.
+func (o *Orders) changeOrder(
+	ctx context.Context, owner licensing.Owner, effect licensing.Claim, cmd licensing.Command, once *node.Once,
+) (order licensing.Order, earlier *licensing.Claim, err error) {
+	orderNo := effect.OrderNo
 	run := func(place node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
+		defer func() {
+			if replayed {
+				earlier = claim.Earlier
+			}
+		}()
 		if !licensing.ValidOrderNo(orderNo) {
 			if _, err := o.engine.LoadWithClaim(ctx, claim); err != nil {
 				return licensing.Order{}, claim.Replayed(), err
 			}
 			return licensing.Order{}, false, licensing.ErrOrderNotFound
 		}
-		claim.Effect.OrderNo = orderNo
+		claim.Effect = effect
 		result, err := place.DoOnce(ctx, licensing.OrderRef(owner, orderNo), cmd, claim)
 		if err == nil && claim.Replayed() {
 			return o.claimedOrder(ctx, owner, claim.Earlier)
 		}
 		return result.Order, claim.Replayed(), err
 	}
-	return idempotent(ctx, o.core, owner, once, nil, run)
+	order, _, err = idempotent(ctx, o.core, owner, once, nil, run)
+	return order, earlier, err
+}
+
+// RequestRefund records the shop's request for a refund, under a new number; see licensing.RequestRefund. It returns
+// the number: with once, that of the first request.
+func (o *Orders) RequestRefund(
+	ctx context.Context, owner licensing.Owner, orderNo string, request licensing.RequestRefund, once *node.Once,
+) (order licensing.Order, number string, replayed bool, err error) {
+	id, err := NewULID(o.engine.Now(), o.cfg.Entropy, "a refund")
+	if err != nil {
+		return licensing.Order{}, "", false, err
+	}
+	number = licensing.RefundNumber(id)
+	request.Number = number
+	effect := licensing.Claim{OrderNo: orderNo, Refund: number}
+	order, earlier, err := o.changeOrder(ctx, owner, effect, request, once)
+	if earlier != nil {
+		number = earlier.Refund
+	}
+	return order, number, earlier != nil, err
+}
+
+// ReadRefund returns the refund of an owner with our number; nil: the refund has no record.
+func (o *Orders) ReadRefund(
+	ctx context.Context, owner licensing.Owner, number string,
+) (*licensing.Payment, error) {
+	return admitted(ctx, o.core, owner, func(node.Place) (*licensing.Payment, error) {
+		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.RefundRef(owner, number)})
+		if err != nil {
+			return nil, err
+		}
+		return loaded[0].Record.Payment, nil
+	})
 }
 
 // CancelOrder cancels an unpaid order at the buyer's request.
@@ -51,57 +102,116 @@ func (o *Orders) TryRefund(ctx context.Context, order licensing.Order, waiting b
 // WithdrawRefund records that the payment provider has refused a refund. The order must be as
 // TryRefund returned it; see licensing.WithdrawRefund.
 func (o *Orders) WithdrawRefund(ctx context.Context, order licensing.Order) (licensing.Result, error) {
-	ref := licensing.OrderRef(order.Owner, order.OrderNo)
-	result, err := o.engine.Do(ctx, ref, licensing.WithdrawRefund{Tries: order.RefundTries})
+	result, err := o.settleRefund(ctx, order,
+		licensing.WithdrawRefund{Number: order.RefundNo, Tries: order.RefundTries})
 	if err == nil && !result.RefundDue {
 		o.cfg.Metrics.Refunds.WithLabelValues("refused").Inc()
 	}
 	return result, err
 }
 
-// RecordRefund records that the payment provider has refunded an order, and revokes the order's license, in one
-// transaction. It revokes the other licenses of the order before: so no license survives the refund, and if the node
-// dies, the refund is still due, and the next try continues.
-func (o *Orders) RecordRefund(ctx context.Context, order licensing.Order) (result licensing.Result, err error) {
+// NotePendingRefund records that the payment provider will send the money of an order's open refund later.
+func (o *Orders) NotePendingRefund(
+	ctx context.Context, order licensing.Order, providerID string,
+) (licensing.Result, error) {
+	if order.RefundPending {
+		return licensing.Result{Order: order, RefundDue: order.RefundDue}, nil
+	}
+	return o.settleRefund(ctx, order, licensing.NotePendingRefund{Number: order.RefundNo, ProviderID: providerID})
+}
+
+// settleRefund stores what has become of the open refund of an order, along with the refund's record.
+func (o *Orders) settleRefund(
+	ctx context.Context, order licensing.Order, cmd licensing.Command,
+) (licensing.Result, error) {
+	return admitted(ctx, o.core, order.Owner, func(node.Place) (licensing.Result, error) {
+		return o.withRefund(ctx, &order, func(ctx context.Context, record node.Step) (licensing.Result, error) {
+			return o.engine.SwapTogether(ctx,
+				node.Step{Ref: licensing.OrderRef(order.Owner, order.OrderNo), Cmd: cmd}, record)
+		})
+	})
+}
+
+// withRefund runs a task with the locks of an order's open refund and of the order, and with the step that stores the
+// record of the refund.
+func (o *Orders) withRefund(
+	ctx context.Context, order *licensing.Order, task func(context.Context, node.Step) (licensing.Result, error),
+) (licensing.Result, error) {
+	refund := order.Refund()
+	record := node.Step{Ref: refund.Ref(order.Owner), Then: func(changed licensing.Result) licensing.Command {
+		return licensing.PutRefund{Refund: changed.Refund}
+	}}
+	return o.engine.WithRecordLock(ctx, record.Ref, func(ctx context.Context) (licensing.Result, error) {
+		ref := licensing.OrderRef(order.Owner, order.OrderNo)
+		return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
+			return task(ctx, record)
+		})
+	})
+}
+
+// MadeRefund is what the payment provider says of a refund that it has made.
+type MadeRefund struct {
+	ProviderID string    // the provider's id of the refund; empty: none
+	At         time.Time // zero: now
+}
+
+// RecordRefund records that the payment provider has made the open refund of an order. If nothing is left of the
+// payment, RecordRefund revokes the order's license in the same transaction. It revokes the other licenses of the order
+// before: so no license survives the refund, and if the node dies, the refund is still due, and the next try continues.
+func (o *Orders) RecordRefund(
+	ctx context.Context, order licensing.Order, made MadeRefund,
+) (result licensing.Result, err error) {
 	return admitted(ctx, o.core, order.Owner, func(node.Place) (result licensing.Result, err error) {
 		defer func() {
 			if err == nil {
 				o.cfg.Metrics.Refunds.WithLabelValues("made").Inc()
 			}
 		}()
-		ref := licensing.OrderRef(order.Owner, order.OrderNo)
-		for revoked := 0; ; {
-			result, err = o.recordRefund(ctx, ref, revoked)
-			if err != nil || !result.Order.RefundedAt.IsZero() {
+		refund := licensing.RefundOrder{Number: order.RefundNo, ProviderID: made.ProviderID, At: made.At}
+		for {
+			result, err = o.recordRefund(ctx, &order, refund)
+			if errors.Is(err, licensing.ErrRefundClosed) { // by another call
+				result.Order, err = o.readOrder(ctx, order.Owner, order.OrderNo)
 				return result, err
 			}
-			if err := o.revokeOthers(ctx, &result.Order, revoked); err != nil {
+			now := &result.Order
+			if err != nil || !now.RefundedAt.IsZero() || now.RefundNo != order.RefundNo ||
+				refund.Number != "" && !now.RefundDue {
+				return result, err
+			}
+			if err := o.revokeOthers(ctx, now, refund.Revoked); err != nil {
 				return licensing.Result{}, err
 			}
-			revoked = result.Order.Issued()
+			refund.Revoked = now.Issued()
 		}
 	})
 }
 
-// recordRefund records the refund of an order and revokes its first license, unless the order has more licenses than
-// are revoked. Then it returns the order as it is.
-func (o *Orders) recordRefund(ctx context.Context, ref licensing.Ref, revoked int) (licensing.Result, error) {
-	refund := node.Step{Ref: ref, Cmd: licensing.RefundOrder{Revoked: revoked}}
-	return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
+// recordRefund records the open refund of an order. If nothing is left of the payment, it also revokes the first
+// license of the order, unless the order has more licenses than are revoked. Then it returns the order as it is.
+func (o *Orders) recordRefund(
+	ctx context.Context, order *licensing.Order, cmd licensing.RefundOrder,
+) (licensing.Result, error) {
+	ref := licensing.OrderRef(order.Owner, order.OrderNo)
+	return o.withRefund(ctx, order, func(ctx context.Context, record node.Step) (licensing.Result, error) {
 		// The order may have been paid since the caller read it.
 		now, err := o.readOrder(ctx, ref.Owner, ref.ID)
 		if err != nil {
 			return licensing.Result{}, err
 		}
-		if now.LicenseKey.IsZero() {
-			if now.CanceledAt.IsZero() {
-				// Apply refuses to refund an unpaid order. A swap could find the order paid by then, with a
-				// license whose lock this call does not hold.
-				return licensing.Apply(&licensing.Record{Order: &now}, refund.Cmd, o.engine.Now())
-			}
-			return o.engine.SwapTogether(ctx, refund) // a canceled order never gets a license
-		}
-		if now.RefundedAt.IsZero() && now.LicensesIssued > revoked {
+		refund := node.Step{Ref: ref, Cmd: cmd}
+		switch {
+		case now.LicenseKey.IsZero() && now.CanceledAt.IsZero():
+			// Apply refuses to refund an unpaid order. A swap could find the order paid by then, with a license whose
+			// lock this call does not hold.
+			return licensing.Apply(&licensing.Record{Order: &now}, cmd, o.engine.Now())
+		case now.LicenseKey.IsZero(): // a canceled order never gets a license
+			return o.engine.SwapTogether(ctx, refund, record)
+		case now.RefundNo != "" && !now.EndsWithRefund():
+			cmd.Partial = true
+			refund.Cmd = cmd
+			return o.engine.SwapTogether(ctx, refund, record)
+		case now.RefundedAt.IsZero() && now.LicensesIssued > cmd.Revoked:
 			return licensing.Result{Order: now}, nil
 		}
 		license := licensing.LicenseRef(now.LicenseKey)
@@ -112,7 +222,7 @@ func (o *Orders) recordRefund(ctx context.Context, ref licensing.Ref, revoked in
 			}
 		}}
 		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
-			return o.engine.SwapTogether(ctx, refund, revoke)
+			return o.engine.SwapTogether(ctx, refund, record, revoke)
 		})
 	})
 }

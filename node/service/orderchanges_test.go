@@ -42,7 +42,7 @@ func TestChangeOrderOnce(t *testing.T) {
 	// any more.
 	_, err := n.PayOrder(ctx, order, nodetest.SandboxPayment(order.OrderNo))
 	nodetest.WantError(t, err, nil)
-	_, err = n.RecordRefund(ctx, order)
+	_, err = n.RecordRefund(ctx, order, service.MadeRefund{})
 	nodetest.WantError(t, err, nil)
 	got, replayed, err := n.ChangeOrder(ctx, owner, order.OrderNo, cancel, nodetest.Once("cancel", "r"))
 	if err != nil || !replayed || got.Status(n.Now()) != licensing.OrderRefunded {
@@ -199,9 +199,9 @@ func TestRefundAgainstActivations(t *testing.T) {
 			})
 		}
 		<-warm
-		result, err := nodes[refunding].RecordRefund(nodetest.Context(t), order)
+		result, err := nodes[refunding].RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 		for licensing.NotExecuted(err) { // it was lost too often
-			result, err = nodes[refunding].RecordRefund(nodetest.Context(t), order)
+			result, err = nodes[refunding].RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 		}
 		refunded.Store(true)
 		if err != nil || result.Order.Status(time.Now()) != licensing.OrderRefunded {
@@ -228,7 +228,7 @@ func TestRefundThatAlwaysLoses(t *testing.T) {
 	var swaps atomic.Int32
 	n := nodetest.New(t,
 		&storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(change store.Change) storetest.Fault {
-			if len(change.Writes) == 2 {
+			if len(change.Writes) == 3 {
 				if swaps.Add(1) > many {
 					cancel()
 				}
@@ -236,12 +236,13 @@ func TestRefundThatAlwaysLoses(t *testing.T) {
 			}
 			return storetest.Fault{}
 		}})
-	_, err := n.RecordRefund(ctx, order)
+	_, err := n.RecordRefund(ctx, order, service.MadeRefund{})
 	if !licensing.NotExecuted(err) || swaps.Load() > many {
 		t.Errorf("after %d swaps that were lost: %v", swaps.Load(), err)
 	}
 	nodetest.MustActivate(t, n, order.LicenseKey, "afterwards")
-	if result, err := rival.RecordRefund(nodetest.Context(t), order); err != nil || result.Order.RefundedAt.IsZero() {
+	result, err := rival.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
+	if err != nil || result.Order.RefundedAt.IsZero() {
 		t.Errorf("later: %v, %+v", err, result.Order)
 	}
 }
@@ -255,12 +256,12 @@ func TestRefundIsOneTransaction(t *testing.T) {
 		order := soldUnlimited(t, n, plain)
 		commits := 0
 		failing := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
-			if commits++; len(change.Writes) != 2 {
+			if commits++; len(change.Writes) != 3 { // with the record of the refund
 				t.Errorf("a change of %d records", len(change.Writes))
 			}
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
-		_, err := failing.RecordRefund(nodetest.Context(t), order)
+		_, err := failing.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 		nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
 		check := func(want bool) {
 			t.Helper()
@@ -277,7 +278,7 @@ func TestRefundIsOneTransaction(t *testing.T) {
 			t.Errorf("%d commits", commits)
 		}
 		for range 2 {
-			_, err = n.RecordRefund(nodetest.Context(t), order)
+			_, err = n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 			nodetest.WantError(t, err, nil)
 			check(true)
 		}
@@ -293,7 +294,7 @@ func TestRefundWhoseLicenseIsRevoked(t *testing.T) {
 	revoked, err := n.Do(nodetest.Context(t), licensing.LicenseRef(order.LicenseKey),
 		licensing.RevokeLicense{Target: target})
 	nodetest.WantError(t, err, nil)
-	_, err = n.RecordRefund(nodetest.Context(t), order)
+	_, err = n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 	nodetest.WantError(t, err, nil)
 	view, err := n.License(nodetest.Context(t), order.Owner, order.LicenseKey, store.DevicePage{Limit: 1})
 	if err != nil || view.License != revoked.License {
@@ -325,7 +326,7 @@ func TestHeldRecords(t *testing.T) {
 	<-inCommit
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := n.RecordRefund(ctx, order)
+	_, err := n.RecordRefund(ctx, order, service.MadeRefund{})
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 	close(goOn)
 	group.Wait()
@@ -333,7 +334,7 @@ func TestHeldRecords(t *testing.T) {
 	if err != nil || !stored.RefundedAt.IsZero() {
 		t.Errorf("the order is %+v, %v", stored, err)
 	}
-	if _, err := n.RecordRefund(nodetest.Context(t), order); err != nil {
+	if _, err := n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -354,7 +355,7 @@ func TestRefundDuringAPayment(t *testing.T) {
 		_, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 		return err
 	}})
-	_, refused := late.RecordRefund(nodetest.Context(t), order)
+	_, refused := late.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 	if loads < 2 {
 		_, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 		nodetest.WantError(t, err, nil)

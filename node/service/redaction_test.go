@@ -139,7 +139,7 @@ func TestRedact(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	_, _, err = n.ChangeOrder(ctx, owner, refunded.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
 	nodetest.WantError(t, err, nil)
-	_, err = n.RecordRefund(ctx, refunded)
+	_, err = n.RecordRefund(ctx, refunded, service.MadeRefund{})
 	nodetest.WantError(t, err, nil)
 	change(t, n, paid, func(target licensing.Target) licensing.Command {
 		return licensing.SuspendLicense{Target: target, Reason: secret}
@@ -166,13 +166,13 @@ func TestRedact(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	_, _, err = n.ChangeOrder(ctx, owner, paid.OrderNo, licensing.RequestRefund{}, nil)
 	nodetest.WantError(t, err, nil)
-	result, err = n.RecordRefund(ctx, paid)
+	result, err = n.RecordRefund(ctx, paid, service.MadeRefund{})
 	if err != nil || result.Order.Status(n.Now()) != licensing.OrderRefunded {
 		t.Errorf("refunded after the redaction: %+v, %v", result.Order, err)
 	}
 	_, err = nodetest.Activate(ctx, n, paid.LicenseKey, "laptop")
 	nodetest.WantError(t, err, licensing.ErrLicenseRevoked)
-	result, err = n.RecordRefund(ctx, paidThen)
+	result, err = n.RecordRefund(ctx, paidThen, service.MadeRefund{})
 	if err != nil || result.Order.Status(n.Now()) != licensing.OrderRefunded {
 		t.Errorf("sent back after the redaction: %+v, %v", result.Order, err)
 	}
@@ -309,7 +309,7 @@ func TestRefundOfRedacted(t *testing.T) {
 		}
 		return nil
 	}}
-	result, err := nodetest.New(t, store).RecordRefund(nodetest.Context(t), order)
+	result, err := nodetest.New(t, store).RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 	if err != nil || result.Order.Status(other.Now()) != licensing.OrderRefunded || loads < 2 {
 		t.Errorf("after %d loads: %+v, %v", loads, result.Order, err)
 	}

@@ -19,6 +19,8 @@ const maxRefundKeys = 5
 // Refund implements [payment.Provider]. Our number of the refund names the idempotency key, and stands in the metadata,
 // so that the refund is found after the key is forgotten.
 //
+// Stripe forgets a key after a day. So if an earlier try may have made the refund, Refund looks for it first.
+//
 // Stripe repeats an error 500 under the same key for a day. When Stripe repeats it, the request of the key has ended:
 // if it has made no refund that Stripe lists, it makes none. Only then Refund takes the next key.
 func (p *Provider) Refund(
@@ -27,6 +29,16 @@ func (p *Provider) Refund(
 	amount, err := toStripe(refund.Amount, refund.Currency)
 	if err != nil {
 		return payment.State{}, fmt.Errorf("%w: the amount %w", payment.ErrRefused, err)
+	}
+	if order.RefundTries > 1 {
+		found, err := p.findRefund(ctx, order.Payment, refund.Reference)
+		switch {
+		case err != nil && causeOf(err) != causeMissing:
+			return payment.State{}, failed("look for a refund", err)
+		case found != nil:
+			state, err := p.refundState(found)
+			return state, failed("read the refund", err)
+		}
 	}
 	for n := 1; ; n++ {
 		made := &sdk.Refund{}

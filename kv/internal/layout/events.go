@@ -173,5 +173,6 @@ func EventOrder(o *licensing.Order) licensing.Order {
 		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, PaidAt: o.PaidAt, CanceledAt: o.CanceledAt,
 		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late,
 		RefundDue: o.RefundDue, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
+		Refunded: o.Refunded, Refunds: o.Refunds, RefundNo: o.RefundNo, Refunding: o.Refunding,
 	}
 }

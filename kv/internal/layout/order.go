@@ -43,7 +43,7 @@ func (s *Order) table() fieldTable {
 		{17, licenseKeyVar{&o.LicenseKey}},
 		boolField(18, &o.Late),
 		textField(19, &o.Payment),
-		boolField(20, &o.RefundDue),
+		{20, refundDueVar{o}},
 		textField(25, &o.RefundBy),
 		numberField(21, &o.RefundTries),
 		timeField(22, &o.RefundRetryAt),
@@ -60,12 +60,40 @@ func (s *Order) table() fieldTable {
 		{44, periodVar{&o.Interval}},
 		timeField(45, &o.AskAt),
 		numberField(34, &o.Paid),
+		numberField(35, &o.Refunded),
+		{36, refundingVar{o}},
+		textField(46, &o.RefundNo),
+		numberField(47, &o.Refunds),
+		boolField(48, &o.RefundPending),
 		numberField(37, &o.Quantity),
 		numberField(38, &o.LicensesIssued),
 		{39, arrayOrNone(o.KeySeed[:])},
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}
+}
+
+// refundDueVar marks an open refund without a number of its own. An order with such a number has no mark: an older
+// build would send all the money back under the number of the order.
+type refundDueVar struct{ order *licensing.Order }
+
+func (v refundDueVar) write(b []byte, num protowire.Number) []byte {
+	return appendBool(b, num, v.order.RefundDue && v.order.RefundNo == "")
+}
+func (v refundDueVar) read(f Field) error {
+	v.order.RefundDue = f.bool() || v.order.RefundDue
+	return nil
+}
+
+// refundingVar is the amount of an open refund with a number of its own.
+type refundingVar struct{ order *licensing.Order }
+
+func (v refundingVar) write(b []byte, num protowire.Number) []byte {
+	return appendUint(b, num, uint64(v.order.Refunding))
+}
+func (v refundingVar) read(f Field) error {
+	v.order.RefundDue, v.order.Refunding = true, int64(f.varint)
+	return nil
 }
 
 // arrayOrNone is an array that is not written if every byte is zero: orders in events have no pay token, paid orders

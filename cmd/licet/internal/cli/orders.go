@@ -237,12 +237,29 @@ func (s orderGroup) ordersPayments() *cobra.Command {
 }
 
 func (s orderGroup) ordersRefund() *cobra.Command {
-	return s.orderChange(spec{
+	var amount int64
+	given := func() bool { return false }
+	is := spec{
 		use: "refund ORDER_NO", short: "Refund a paid order and revoke its license",
-		long:    "Refund a paid order and revoke its license. The command asks for confirmation on a terminal.",
-		example: `  licet orders refund ` + exampleOrder + ` --reason "It does not run."`,
-		route:   "POST /v1/orders/{order_no}/refund", scope: "orders:refunds",
-	}, "Refund", (*client.Client).RefundOrder)
+		long: `Refund a paid order and revoke its license, or refund a part of the payment with --amount: then the license
+stays as it is until nothing is left of the payment. The command asks for confirmation on a terminal.`,
+		example: `  licet orders refund ` + exampleOrder + ` --reason "It does not run."
+  licet orders refund ` + exampleOrder + ` --amount 500 --reason "Paid too much."`,
+		route: "POST /v1/orders/{order_no}/refund", scope: "orders:refunds",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().Var(&minorUnits{into: &amount}, "amount",
+				"`amount` to refund, in minor units (default all that is left of the payment)")
+			given = func() bool { return cmd.Flags().Changed("amount") }
+		},
+	}
+	return s.orderChange(is, "Refund", func(
+		api *client.Client, ctx context.Context, orderNo, reason string, as ...client.CallOption,
+	) (*client.Order, error) {
+		if given() {
+			return api.RefundPart(ctx, orderNo, amount, reason, as...)
+		}
+		return api.RefundOrder(ctx, orderNo, reason, as...)
+	})
 }
 
 // orderChange returns a command that changes an order. If ask is not empty, the command asks for confirmation with it.
@@ -251,7 +268,11 @@ func (s orderGroup) orderChange(
 		...client.CallOption) (*client.Order, error),
 ) *cobra.Command {
 	var reason string
+	own := is.flags
 	is.flags = func(cmd *cobra.Command) {
+		if own != nil {
+			own(cmd)
+		}
 		cmd.Flags().StringVar(&reason, "reason", "", "`reason` of the change")
 		onceFlag(cmd.Flags())
 		if ask != "" {

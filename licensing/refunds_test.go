@@ -1,0 +1,169 @@
+package licensing_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"licet/licensing"
+)
+
+// naiveRefund is a refund as the naive model knows it.
+type naiveRefund struct {
+	amount int64
+	state  string // open, pending, done, failed; withdrawn: it has left no record
+}
+
+// naiveRefunds is the naive model of an order's refunds: a list of refunds, whose sums are counted anew each time.
+type naiveRefunds struct {
+	paid    int64
+	refunds []naiveRefund
+}
+
+func (n *naiveRefunds) sum(states ...string) (sum int64) {
+	for _, r := range n.refunds {
+		if slices.Contains(states, r.state) {
+			sum += r.amount
+		}
+	}
+	return sum
+}
+
+// open returns the refund that is open; nil: there is none.
+func (n *naiveRefunds) open() *naiveRefund {
+	for i := range n.refunds {
+		if r := &n.refunds[i]; r.state == "open" || r.state == "pending" {
+			return r
+		}
+	}
+	return nil
+}
+
+// TestRefundsAgainstNaiveModel runs requests for whole and partial refunds and their results, some of them late or for
+// another refund: never more goes back than was paid, the records add up to the amounts of the order, and the order is
+// refunded exactly when nothing is left.
+func TestRefundsAgainstNaiveModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		paid := rapid.Int64Range(1, 20).Draw(t, "paid")
+		naive := naiveRefunds{paid: paid}
+		order := licensing.Record{Order: ordered(func(o *licensing.Order) {
+			o.Amount, o.Paid, o.PaidAt, o.Payment, o.LicenseKey = paid, paid, noon, "pi_0", otherKey
+		}).Order}
+		records := map[string]*licensing.Record{}
+		numbers := []string{""}
+		for step := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			before, open := *order.Order, naive.open()
+			number := rapid.SampledFrom(numbers).Draw(t, "number")
+			if rapid.Bool().Draw(t, "current") {
+				number = before.RefundNo
+			}
+			current := open != nil && number == before.RefundNo
+			left := paid - naive.sum("open", "pending", "done")
+			var c licensing.Command
+			refused := false
+			switch kind := rapid.SampledFrom([]string{"whole", "part", "part", "pending", "withdraw", "done", "done",
+				"done, but part"}).Draw(t, "kind"); kind {
+			case "whole", "part":
+				amount := left
+				request := licensing.RequestRefund{By: "key_1", Number: fmt.Sprint("ref_", step)}
+				if kind == "part" {
+					amount = rapid.Int64Range(1, paid+1).Draw(t, "amount")
+					request.Amount = amount
+				}
+				c = request
+				switch {
+				case kind == "whole" && left == 0:
+				case open != nil, amount > left:
+					refused = true
+				default:
+					naive.refunds = append(naive.refunds, naiveRefund{amount, "open"})
+					numbers = append(numbers, request.Number)
+				}
+			case "pending":
+				if c = (licensing.NotePendingRefund{Number: number, ProviderID: "re_" + number}); current {
+					open.state = "pending"
+				}
+			case "withdraw":
+				c = licensing.WithdrawRefund{Number: number, Tries: before.RefundTries}
+				if current {
+					open.state = map[string]string{"open": "withdrawn", "pending": "failed"}[open.state]
+				}
+			default:
+				c = licensing.RefundOrder{Number: number, ProviderID: "re_" + number, Partial: kind != "done"}
+				switch {
+				case open == nil && number == "":
+					continue // an older build's refund
+				case !current:
+					refused = true
+				case kind == "done" || left > 0:
+					open.state = "done"
+				}
+			}
+			result, err := run(t, &order, c, noon)
+			if (err != nil) != refused {
+				t.Fatalf("%+v answers %v, want a refusal: %v", c, err, refused)
+			}
+			if result.Refund.Reference != "" {
+				ref := result.Refund.Ref(order.Order.Owner)
+				if records[ref.ID] == nil {
+					records[ref.ID] = &licensing.Record{}
+				}
+				must(t, records[ref.ID], licensing.PutRefund{Refund: result.Refund}, noon)
+			}
+			o := order.Order
+			kept := naive.sum("open", "pending")
+			if o.RefundedAmount() != naive.sum("done") || o.OpenRefund() != kept ||
+				o.RefundDue != (naive.open() != nil) ||
+				o.Refundable() != paid-naive.sum("done")-kept || o.Refundable() < 0 {
+				t.Fatalf("after %+v of %+v the order is %+v", c, naive, o)
+			}
+			if o.RefundedAt.IsZero() != (naive.sum("done") < paid) {
+				t.Fatalf("%d of %d were refunded, at %v", naive.sum("done"), paid, o.RefundedAt)
+			}
+			sums := map[licensing.PaymentState]int64{}
+			for _, r := range records {
+				sums[r.Payment.State] += r.Payment.Amount
+			}
+			if sums[licensing.PaymentDone] != naive.sum("done") ||
+				sums[licensing.PaymentPending] != naive.sum("pending") ||
+				sums[licensing.PaymentFailed] != naive.sum("failed") || len(records) != o.Refunds {
+				t.Fatalf("the %d records have %v, of %+v: %+v", len(records), sums, naive, o)
+			}
+		}
+	})
+}
+
+// TestRefundLimits: a request is refused with what is left, and after MaxRefunds.
+func TestRefundLimits(t *testing.T) {
+	r := ordered(func(o *licensing.Order) {
+		o.Amount, o.Paid, o.PaidAt, o.Payment, o.LicenseKey = 500, 500, noon, "pi_0", otherKey
+	})
+	f := func(amount int64, want string) {
+		t.Helper()
+		request := licensing.RequestRefund{Number: fmt.Sprint("ref_", r.Order.Sequence), Amount: amount}
+		_, err := run(t, &r, request, noon)
+		got := fmt.Sprint(err)
+		if is := new(licensing.Error); errors.As(err, &is) && len(is.Fields) > 0 {
+			got = is.Fields[0].Field + " " + is.Fields[0].Problem
+		}
+		if got != want {
+			t.Errorf("a refund of %d is refused with %q, want %q", amount, got, want)
+		}
+	}
+	f(501, "amount must be at most 500, which is left of the payment of 500")
+	f(1, "<nil>")
+	waits := "a refund of 1, in minor units, is not confirmed yet, and 499 is left besides: repeat the request once " +
+		"refund_pending is 0"
+	f(1, waits)
+	f(0, waits)
+	must(t, &r, licensing.RefundOrder{Number: r.Order.RefundNo, Partial: true}, noon)
+	f(500, "amount must be at most 499, which is left of the payment of 500")
+	for r.Order.Refunds < licensing.MaxRefunds {
+		f(1, "<nil>")
+		must(t, &r, licensing.RefundOrder{Number: r.Order.RefundNo, Partial: true}, noon)
+	}
+	f(0, "an order can have 100 refunds: refund the rest, 400 in minor units, at the payment provider")
+}
