@@ -88,6 +88,9 @@ func (a *auditor) purchase(b *buyer) {
 	a.licensesOf(b, now, m, wrong)
 	var paid []string
 	for _, p := range a.payments[b.order] {
+		if p.Type == "refund" { // sumBooks compares refunds
+			continue
+		}
 		paid = append(paid, p.Reference)
 		if p.Amount != b.amount || p.Currency != b.price.currency {
 			wrong("the payment %s is of %d %s, and must be of %d %s", p.Reference, p.Amount, p.Currency, b.amount,

@@ -38,12 +38,14 @@ func sumBooks(buyers []*buyer, b *books) []line {
 			sum(one.price.currency, "refunded").ledgers += m.returned
 		}
 	}
-	for no, payments := range b.payments {
+	for _, payments := range b.payments {
 		for _, p := range payments {
-			sum(p.Currency, "paid").records += p.Amount
-		}
-		if o := b.details[no]; o != nil && !o.RefundedAt.IsZero() {
-			sum(o.Currency, "refunded").records += o.Amount
+			switch {
+			case p.Type != "refund":
+				sum(p.Currency, "paid").records += p.Amount
+			case p.Status == "succeeded":
+				sum(p.Currency, "refunded").records += p.Amount
+			}
 		}
 	}
 	for i := range b.orders {
@@ -51,13 +53,11 @@ func sumBooks(buyers []*buyer, b *books) []line {
 		if !o.PaidAt.IsZero() {
 			sum(o.Currency, "paid").orders += o.Amount
 		}
-		if !o.RefundedAt.IsZero() {
-			sum(o.Currency, "refunded").orders += o.Amount
-			sum(o.Currency, "refunded").rep += o.Amount // the report counts no refunds yet
-		}
+		sum(o.Currency, "refunded").orders += o.AmountRefunded
 	}
 	for _, t := range b.report.Totals {
 		sum(t.Currency, "paid").rep += t.Gross
+		sum(t.Currency, "refunded").rep += t.Refunded
 	}
 	for _, r := range b.export {
 		for column, kind := range map[string]string{"gross": "paid", "refunded": "refunded"} {

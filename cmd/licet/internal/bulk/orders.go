@@ -18,18 +18,15 @@ func OrderColumns() []string {
 // exportedOrder returns the row of an order in an export. Amounts are decimal numbers, exact in the currency's digits:
 // what the buyer has paid, and what the buyer has got back. No provider tells its fee yet.
 func exportedOrder(o *client.Order) []string {
-	var gross, refunded int64
+	var gross int64
 	if !o.PaidAt.IsZero() {
 		gross = o.Amount
-	}
-	if !o.RefundedAt.IsZero() {
-		refunded = o.Amount
 	}
 	return []string{
 		guard(o.OrderNo), guard(o.Status), guard(o.ProductID), guard(o.BuyerEmail),
 		stamp(o.CreatedAt), stamp(o.PaidAt), stamp(o.RefundedAt),
 		guard(o.Currency), licensing.DecimalAmount(gross, o.Currency),
-		licensing.DecimalAmount(refunded, o.Currency), "",
+		licensing.DecimalAmount(o.AmountRefunded, o.Currency), "",
 		guard(o.PaymentProvider), guard(o.PaymentReference), strconv.Itoa(max(o.Quantity, 1)),
 	}
 }
