@@ -310,15 +310,15 @@ func (i *inspection) checkouts(t *timeline) {
 	}
 	for number, states := range t.orders {
 		before := states[0]
+		if states[len(states)-1].provider != i.run.till.Name() {
+			continue
+		}
 		for _, s := range states {
 			if s.attempt != before.attempt && s.attempt != before.attempt+1 ||
 				s.attempt == before.attempt && before.checkout != "" && s.checkout != before.checkout {
 				i.add("checkouts", "%s goes on with another checkout: %+v, then %+v", number, before, s)
 			}
 			before = s
-		}
-		if before.attempt == 0 {
-			continue
 		}
 		if before.paid != 0 && paidIn[number] == "" {
 			i.add("checkouts", "%s was paid in no checkout: %+v", number, before)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -103,10 +104,8 @@ func (s *scene) export(ctx context.Context) ([]row, error) {
 }
 
 // number returns a decimal number of the export in the minor unit of a currency.
-func (r row) number(column string) (n int64, err error) {
-	digits := strings.Replace(r[column], ".", "", 1)
-	_, err = fmt.Sscan(digits, &n)
-	return n, err
+func (r row) number(column string) (int64, error) {
+	return strconv.ParseInt(strings.Replace(r[column], ".", "", 1), 10, 64)
 }
 
 // money is what the books say of an order, in the minor unit of its currency.
