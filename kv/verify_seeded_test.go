@@ -899,7 +899,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			o.Provider, o.Attempt, o.Checkout = licensing.ProviderStripe, 1, "cs_1"
 		}), []string{"order checkout " + ord(s.unpaid)}},
 		{"an attempt to pay at no provider",
-			l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Attempt, o.Provider = 1, "" }), []string{"order checkout " + ord(s.unpaid)}},
+			l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Attempt, o.Provider = 1, "" }),
+			[]string{"order checkout " + ord(s.unpaid)}},
 		{"an order's license key that is none",
 			l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = paidLicense.ID().Key("acme") }),
 			[]string{"event value " + lastOf(s.paid), "order value " + ord(s.paid)}},
