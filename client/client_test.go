@@ -123,6 +123,10 @@ func walk(t *testing.T, shop *client.Client) {
 		!order.ExpiresAt.After(order.CreatedAt) {
 		t.Errorf("the order is %+v", order)
 	}
+	declined := must[*client.Order](t)(shop.PlayInSandbox(ctx, order.OrderNo, client.SandboxDecline))
+	if declined.Status != "unpaid" {
+		t.Errorf("after a declined payment the order is %s", declined.Status)
+	}
 	answered := must[*client.Order](t)(shop.PayOrderInSandbox(ctx, order.OrderNo))
 	paid := must[*client.Order](t)(shop.Order(ctx, order.OrderNo))
 	if !cmp.Equal(answered, paid) || paid.Status != "paid" || paid.PaidAt.IsZero() || paid.LicenseKey == "" ||

@@ -335,7 +335,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			},
 		},
 		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why,
-			bad: []badInput{reason, order}},
+			bad: []badInput{badBody("amount", "-1", "0", "1000000000001"), reason, order}},
 		"PUT /v1/orders/{order_no}/sandbox_payment": {path: map[string]string{"order_no": x.paid},
 			bad: []badInput{order}},
 		"PUT /v1/orders/{order_no}/sandbox": {path: map[string]string{"order_no": x.unpaid},
