@@ -34,7 +34,7 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 		return
 	case *licensing.Order, *licensing.Settings, **licensing.Product, **licensing.Endpoint, *licensing.Size,
 		**licensing.ReceiptKeys,
-		*licensing.Trial, *licensing.Payment:
+		*licensing.Trial, *licensing.Payment, *licensing.SandboxOrder:
 		return // the result of no command that hops
 	case *licensing.LicenseKey:
 		*at = licensing.LicenseID{byte(*number)}.Key("LIC")
