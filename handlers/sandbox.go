@@ -10,12 +10,7 @@ import (
 
 // paySandbox pays an order of test mode without a buyer.
 func (s orderRoutes) paySandbox(ctx context.Context, c *call, in orderPath) (order, error) {
-	o, err := s.cfg.Node.Order(ctx, c.owner(), in.OrderNo.value)
-	if err != nil {
-		return order{}, err
-	}
-	o, err = s.cfg.Desk.PaySandbox(ctx, o)
-	return s.changedOrder(ctx, c, &o, false, err)
+	return s.play(ctx, c, in, payment.PlayPay)
 }
 
 // sandboxPlay plays something about an order of test mode.
@@ -37,10 +32,14 @@ func (in *sandboxPlay) check(c *checks) {
 
 // playInSandbox plays what a buyer or a bank does about an order of test mode.
 func (s orderRoutes) playInSandbox(ctx context.Context, c *call, in sandboxPlay) (order, error) {
+	return s.play(ctx, c, in.orderPath, payment.Play(in.Action.value))
+}
+
+func (s orderRoutes) play(ctx context.Context, c *call, in orderPath, play payment.Play) (order, error) {
 	o, err := s.cfg.Node.Order(ctx, c.owner(), in.OrderNo.value)
 	if err != nil {
 		return order{}, err
 	}
-	o, err = s.cfg.Desk.Play(ctx, o, payment.Play(in.Action.value))
+	o, err = s.cfg.Desk.Play(ctx, o, play)
 	return s.changedOrder(ctx, c, &o, false, err)
 }

@@ -57,17 +57,6 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	return d.checkout(ctx, provider, order)
 }
 
-// PaySandbox pays an order without a customer, and returns the order after the payment. PaySandbox refuses live orders,
-// and orders whose provider takes the payment elsewhere.
-func (d *Desk) PaySandbox(ctx context.Context, order licensing.Order) (licensing.Order, error) {
-	provider := d.providers.Of(order.Owner)
-	if order.Owner.Mode != licensing.Test || provider != nil && provider.Name() != licensing.ProviderSandbox {
-		return licensing.Order{}, licensing.ErrNotInSandbox
-	}
-	paid, _, err := d.Pay(ctx, order)
-	return paid, err
-}
-
 // Confirm marks an order as paid when the provider reports the payment. The provider and its reference of the payment
 // must be set. Repeated reports pay the order once. Confirm refunds a payment for a canceled order before it returns.
 // If that fails, the order keeps the refund as due, and the provider's next report or a pass of SendRefundsDue tries
