@@ -215,13 +215,12 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 	if o.RefundDue && o.CanceledAt.IsZero() && o.RefundNo == c.Number && o.RefundTries == c.Tries {
 		// RefundTries stays: a try of a later request must not get the number of an earlier try, whose refusal
 		// may arrive late.
-		tries := o.RefundTries
 		if o.RefundPending {
 			result.Refund = o.Refund()
 			result.Refund.State = PaymentFailed
 		}
 		o.closeRefund()
-		o.RefundTries, o.RefundBy, o.StateReason, r.Changed = tries, "", "", true
+		o.RefundBy, o.StateReason, r.Changed = "", "", true
 		if result.Refund.State == PaymentFailed {
 			r.recordOrder(EventOrderRefundUpdated, Provider, now)
 		}
@@ -230,10 +229,10 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 	return result, nil
 }
 
-// closeRefund removes what an order stores of its open refund.
+// closeRefund removes what an order stores of its open refund, except the number of tries.
 func (o *Order) closeRefund() {
 	o.RefundDue, o.RefundNo, o.Refunding, o.RefundPending = false, "", 0, false
-	o.RefundTries, o.RefundRetryAt = 0, time.Time{}
+	o.RefundRetryAt = time.Time{}
 }
 
 // RefundOrder records that the payment provider has made the open refund, of a paid order or of an order that was
@@ -283,6 +282,7 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 			o.Refunded += refund.Amount
 		}
 		o.closeRefund()
+		o.RefundTries = 0
 		kind := EventOrderRefundUpdated
 		if ends {
 			o.RefundedAt, kind = now, EventOrderRefunded
