@@ -69,8 +69,8 @@ func (b *till) Begin(_ context.Context, o licensing.Order) (payment.Step, error)
 		}
 		s = &payment.State{
 			Object: payment.Object{Kind: payment.ObjectCheckout, ID: "cs_" + attempt}, OrderNo: o.OrderNo,
-			Outcome: payment.OutcomeOpen, Amount: o.Amount, Currency: o.Currency, URL: "https://till.example/" + attempt,
-			EndsAt: o.CreatedAt.Add(time.Hour),
+			Outcome: payment.OutcomeOpen, Amount: o.Amount, Currency: o.Currency,
+			URL: "https://till.example/" + attempt, EndsAt: o.CreatedAt.Add(time.Hour),
 		}
 		b.sessions[attempt] = s
 	}
@@ -200,14 +200,10 @@ func (r *run) checkOut() {
 	for number := range checkoutOrders {
 		group.Go(func() {
 			random := r.random("checkout", uint64(number))
-			order, made := r.transact(random, deed{What: "create"},
-				func(ctx context.Context, p *process) (licensing.Order, error) {
-					order, _, err := p.node.CreateOrder(ctx, r.owner, service.NewOrder{
-						ProductID: "pro", Amount: 100, Currency: "USD", Description: fmt.Sprint("checkout ", number),
-						BuyerEmail: "checkout@example.com", Once: once("checkout", number),
-					})
-					return order, err
-				})
+			order, made := r.order(random, service.NewOrder{
+				ProductID: "pro", Amount: 100, Currency: "USD", Description: fmt.Sprint("checkout ", number),
+				BuyerEmail: "checkout@example.com", Once: once("checkout", number),
+			})
 			if !made {
 				return
 			}

@@ -26,15 +26,11 @@ func (r *run) payOutside() {
 	var group sync.WaitGroup
 	for number := range outsideOrders {
 		group.Go(func() {
-			order, made := r.transact(r.random("outside", uint64(number)), deed{What: "create"},
-				func(ctx context.Context, p *process) (licensing.Order, error) {
-					order, _, err := p.node.CreateOrder(ctx, r.owner, service.NewOrder{
-						ProductID: "pro", Amount: 100, Currency: "USD", Outside: true,
-						Description: fmt.Sprint("outside ", number), BuyerEmail: "outside@example.com",
-						Once: once("outside", number),
-					})
-					return order, err
-				})
+			order, made := r.order(r.random("outside", uint64(number)), service.NewOrder{
+				ProductID: "pro", Amount: 100, Currency: "USD", Outside: true,
+				Description: fmt.Sprint("outside ", number), BuyerEmail: "outside@example.com",
+				Once: once("outside", number),
+			})
 			if !made {
 				return
 			}

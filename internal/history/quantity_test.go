@@ -28,15 +28,11 @@ func (r *run) buyMany() {
 	for number := range ordersOfMany {
 		group.Go(func() {
 			random := r.random("many", uint64(number))
-			order, made := r.transact(random, deed{What: "create"},
-				func(ctx context.Context, p *process) (licensing.Order, error) {
-					order, _, err := p.node.CreateOrder(ctx, r.owner, service.NewOrder{
-						ProductID: "pro", Amount: int64(100 * min(number, 1)), Currency: "USD", Quantity: manyLicenses,
-						Description: fmt.Sprint("many ", number), BuyerEmail: "many@example.com",
-						Once: once("many", number),
-					})
-					return order, err
-				})
+			order, made := r.order(random, service.NewOrder{
+				ProductID: "pro", Amount: int64(100 * min(number, 1)), Currency: "USD", Quantity: manyLicenses,
+				Description: fmt.Sprint("many ", number), BuyerEmail: "many@example.com",
+				Once: once("many", number),
+			})
 			if !made {
 				return
 			}

@@ -24,14 +24,10 @@ func (r *run) playInSandbox() {
 	var group sync.WaitGroup
 	for number := range sandboxOrders {
 		group.Go(func() {
-			order, made := r.transact(r.random("sandbox", uint64(number)), deed{What: "create"},
-				func(ctx context.Context, p *process) (licensing.Order, error) {
-					order, _, err := p.node.CreateOrder(ctx, r.owner, service.NewOrder{
-						ProductID: "pro", Amount: 100, Currency: "USD", Description: fmt.Sprint("sandbox ", number),
-						BuyerEmail: "sandbox@example.com", Once: once("sandbox", number),
-					})
-					return order, err
-				})
+			order, made := r.order(r.random("sandbox", uint64(number)), service.NewOrder{
+				ProductID: "pro", Amount: 100, Currency: "USD", Description: fmt.Sprint("sandbox ", number),
+				BuyerEmail: "sandbox@example.com", Once: once("sandbox", number),
+			})
 			if !made {
 				return
 			}

@@ -77,6 +77,15 @@ func (r *run) transact(
 	return licensing.Order{}, false
 }
 
+// order creates an order; ok is false if no answer says so.
+func (r *run) order(random *rand.Rand, in service.NewOrder) (order licensing.Order, ok bool) {
+	return r.transact(random, deed{What: "create"},
+		func(ctx context.Context, p *process) (licensing.Order, error) {
+			order, _, err := p.node.CreateOrder(ctx, r.owner, in)
+			return order, err
+		})
+}
+
 // seatNote is the metadata that payers add to their licenses. A redaction may remove it at any time: no client of a
 // license reads it.
 const seatNote = `{"seat":1}`
@@ -92,11 +101,7 @@ func (r *run) shop(number int) {
 		Description: fmt.Sprint("shop ", number), BuyerEmail: fmt.Sprint("buyer", number, "@example.com"),
 		Metadata: `{"crm":1}`, Once: once("shop", number),
 	}
-	order, made := r.transact(random, deed{What: "create"},
-		func(ctx context.Context, p *process) (licensing.Order, error) {
-			order, _, err := p.node.CreateOrder(ctx, r.owner, in)
-			return order, err
-		})
+	order, made := r.order(random, in)
 	if !made {
 		return
 	}

@@ -154,11 +154,7 @@ func (r *run) upgrade(tried licensing.LicenseKey, address, upgrader int) {
 	in := service.NewOrder{ProductID: triedBy(address), Amount: 100, Currency: "USD", UpgradeOf: tried,
 		Description: fmt.Sprint("upgrade ", address, " by ", upgrader), BuyerEmail: "upgrader@example.com",
 		Once: once("upgrade", address*upgraders+upgrader)}
-	order, made := r.transact(random, deed{What: "create"},
-		func(ctx context.Context, p *process) (licensing.Order, error) {
-			order, _, err := p.node.CreateOrder(ctx, r.owner, in)
-			return order, err
-		})
+	order, made := r.order(random, in)
 	if !made {
 		return // the other order was paid before
 	}
