@@ -39,8 +39,8 @@ type Order struct {
 	// provider has not confirmed.
 	AmountRefunded int64 `json:"amount_refunded"`
 	RefundPending  int64 `json:"refund_pending"`
-	// PaymentProvider is where the order was paid, or must be paid: sandbox or outside; empty: that is open, or the
-	// order is free.
+	// PaymentProvider is where the order was paid, or must be paid: sandbox, stripe or outside; empty: that is open, or
+	// the order is free.
 	PaymentProvider  string `json:"payment_provider"`
 	PaymentReference string `json:"payment_reference"`
 	AccountID        string `json:"account_id"`
