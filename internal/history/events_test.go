@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -316,7 +317,7 @@ func (r *run) finish(f *follower) error {
 	if err := seal(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for more := true; more; {
 		if err := patiently(ctx, func() (err error) {
@@ -340,22 +341,45 @@ func (r *run) finish(f *follower) error {
 			break
 		}
 	}
-	r.histories = map[string][]store.RecordedEvent{}
+	return r.readHistories(ctx)
+}
+
+// readHistories reads the history of each record of the feed, eight at a time: a read mostly waits, and there are
+// hundreds.
+func (r *run) readHistories(ctx context.Context) error {
+	refs := map[string]licensing.Ref{}
 	for _, e := range r.feed {
 		record, ref := recordOf(e)
-		if r.histories[record] != nil {
-			continue
-		}
-		var all []store.RecordedEvent
-		if err := patiently(ctx, func() (err error) {
-			all, err = readBack(ctx, r.maker.opened, ref)
-			return err
-		}); err != nil {
-			return fmt.Errorf("read the history of %s: %w", ref.ID, err)
-		}
-		r.histories[record] = all
+		refs[record] = ref
 	}
-	return nil
+	records := make(chan string, len(refs))
+	for record := range refs {
+		records <- record
+	}
+	close(records)
+	r.histories = make(map[string][]store.RecordedEvent, len(refs))
+	var mu sync.Mutex
+	var failed error
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for record := range records {
+				var all []store.RecordedEvent
+				err := patiently(ctx, func() (err error) {
+					all, err = readBack(ctx, r.maker.opened, refs[record])
+					return err
+				})
+				mu.Lock()
+				if err != nil && failed == nil {
+					failed = fmt.Errorf("read the history of %q: %w", refs[record].ID, err)
+				}
+				r.histories[record] = all
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return failed
 }
 
 // recordOf names the record of an event as keys of events do.

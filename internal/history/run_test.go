@@ -263,7 +263,7 @@ func (r *run) rest() error {
 	for orderNo, l := range r.bySale {
 		r.operations = append(r.operations, r.revokes(l, orderNo)...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for _, p := range r.processes {
 		if err := p.node.Drain(ctx); err != nil {
