@@ -85,6 +85,9 @@ func (a *auditor) purchase(b *buyer) {
 		wrong("the order is for %d licenses, %d %s, and must be for %d, %d %s", now.Quantity, now.Amount, now.Currency,
 			b.quantity, b.amount, b.price.currency)
 	}
+	if b.refunded && m.kept() != 0 {
+		wrong("a refund was acknowledged, and %d %s are kept", m.kept(), b.price.currency)
+	}
 	a.licensesOf(b, now, m, wrong)
 	var paid []string
 	for _, p := range a.payments[b.order] {

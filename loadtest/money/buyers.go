@@ -56,6 +56,10 @@ func (s *shop) play(ctx, run context.Context, b *buyer) {
 	switch b.fate {
 	case paysCard, paysTwice:
 		s.pay(b, fakestripe.CardPays)
+	case paysAndReturns:
+		s.pay(b, fakestripe.CardPays)
+		s.giveBack(ctx, b)
+		return
 	case paysSecondCard:
 		s.pay(b, fakestripe.CardDeclined)
 		s.pay(b, fakestripe.CardPays)
@@ -95,6 +99,15 @@ func (s *shop) done(what string, b *buyer, err error) bool {
 	}
 	s.Did(what)
 	return true
+}
+
+// codeOf returns the code of a refusal; 0 if err is none.
+func codeOf(err error) int {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return 0
 }
 
 // order makes the order of a buyer, and reports whether that worked.
@@ -165,12 +178,36 @@ func (s *shop) pay(b *buyer, with string) {
 // cancel cancels an order. A payment may have been faster.
 func (s *shop) cancel(ctx context.Context, b *buyer) {
 	_, err := s.desk.CancelOrder(ctx, b.order, "", client.IdempotencyKey(fmt.Sprintf("cancel-%d", b.n)))
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code == 40902 {
+	if codeOf(err) == 40902 {
 		s.Did("cancellations that came too late")
 		return
 	}
 	s.done("cancellations", b, err)
+}
+
+// giveBack refunds an order once it is paid. The buyer opens the pay page, so no callback need have come.
+func (s *shop) giveBack(ctx context.Context, b *buyer) {
+	_, err := s.browser.Open(ctx, b.payURL)
+	if !s.done("buyers who came back to the pay page", b, err) {
+		return
+	}
+	for until := time.Now().Add(stage.Patience); ; {
+		now, err := s.desk.RefundOrder(ctx, b.order, "It does not run.",
+			client.IdempotencyKey(fmt.Sprintf("refund-%d", b.n)))
+		switch code := codeOf(err); {
+		case code == 40902:
+			s.Did("refunds of orders that were not known to be paid")
+			return
+		case code == 50200 && time.Now().Before(until): // Stripe has failed
+			s.Did("refunds asked for again")
+			rig.Rest(ctx, time.Second)
+			continue
+		}
+		if s.done("refunds", b, err) {
+			b.refunded = now.Status == "refunded"
+		}
+		return
+	}
 }
 
 // payOutside records a payment at the shop, and records it again.

@@ -21,8 +21,9 @@ const (
 	stripeKey = "sk_test_money"
 
 	// settling is how long the service may take until it knows all that Stripe knows: a minute until it asks about
-	// checkouts whose callbacks were lost, and the time of its sweeps.
-	settling = 4 * time.Minute
+	// checkouts whose callbacks were lost, and two turns of the sweeps of its nodes: one may belong to a killed node,
+	// and Stripe fails some requests.
+	settling = 9 * time.Minute
 	// daysAtBank is more than the payments from bank accounts take.
 	daysAtBank = 4 * 24 * time.Hour
 )
@@ -51,7 +52,10 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 	}
 	defer s.stop()
 	defer func() { err = errors.Join(err, s.stage.KeepLogs(cfg.KeepLogs)) }()
-	if err := errors.Join(s.play(ctx), s.settle(ctx)); err != nil {
+	if err := s.play(ctx); err != nil {
+		return nil, errors.Join(err, s.shop.Err())
+	}
+	if err := s.settle(ctx); err != nil {
 		return nil, errors.Join(err, s.shop.Err())
 	}
 	progress.Step("everything is read back, and compared")
@@ -162,8 +166,10 @@ func (s *scene) settle(ctx context.Context) error {
 		rig.Rest(ctx, time.Second)
 		waiting, err = s.unsettled(ctx, waiting)
 	}
-	s.fake.Delivered()
-	return errors.Join(err, ctx.Err())
+	if err = errors.Join(err, ctx.Err()); err == nil {
+		s.fake.Delivered()
+	}
+	return err
 }
 
 // unsettled returns the buyers whose orders do not agree yet with what Stripe and the shop have.

@@ -130,6 +130,17 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+func TestNumbersOfTheExport(t *testing.T) {
+	for text, want := range map[string]int64{"0.85": 85, "49.00": 4900, "0.080": 80, "4900": 4900} {
+		if got, err := (row{"gross": text}).number("gross"); err != nil || got != want {
+			t.Errorf("%s is %d, %v", text, got, err)
+		}
+	}
+	if _, err := (row{"gross": ""}).number("gross"); err == nil {
+		t.Error("an empty cell is a number")
+	}
+}
+
 func TestUsage(t *testing.T) {
 	trialtest.Refuses(t, parseConfig, map[string][]string{
 		"from 100":                     {"--purchases", "5"},
