@@ -85,26 +85,39 @@ func (a *auditor) purchase(b *buyer) {
 		wrong("the order is for %d licenses, %d %s, and must be for %d, %d %s", now.Quantity, now.Amount, now.Currency,
 			b.quantity, b.amount, b.price.currency)
 	}
-	if b.refunded && m.kept() != 0 {
-		wrong("a refund was acknowledged, and %d %s are kept", m.kept(), b.price.currency)
+	if b.refunded > 0 && m.returned != b.refunded {
+		wrong("the service has promised to send %d %s back, and Stripe has sent %d", b.refunded, b.price.currency,
+			m.returned)
 	}
 	a.licensesOf(b, now, m, wrong)
+	a.paymentsOf(b, m, wrong)
+}
+
+// paymentsOf compares the payment records of an order with its payments and refunds.
+func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 	var paid []string
+	returned := int64(0)
 	for _, p := range a.payments[b.order] {
-		if p.Type == "refund" { // sumBooks compares refunds
-			continue
+		if p.Currency != b.price.currency {
+			wrong("the %s %s is in %s", p.Type, p.Reference, p.Currency)
 		}
-		paid = append(paid, p.Reference)
-		if p.Amount != b.amount || p.Currency != b.price.currency {
-			wrong("the payment %s is of %d %s, and must be of %d %s", p.Reference, p.Amount, p.Currency, b.amount,
-				b.price.currency)
+		switch {
+		case p.Type == "refund" && p.Status == "succeeded":
+			returned += p.Amount
+		case p.Type == "refund":
+			wrong("the refund %s is %s", p.Reference, p.Status)
+		default:
+			paid = append(paid, p.Reference)
+			if p.Amount != b.amount {
+				wrong("the payment %s is of %d, and must be of %d", p.Reference, p.Amount, b.amount)
+			}
 		}
 	}
-	if m.kept() == b.amount && !slices.Equal(paid, m.payments) {
+	if !slices.Equal(paid, m.payments) {
 		wrong("the payments are %q, and must be %q", paid, m.payments)
 	}
-	if m.charged+m.outside == 0 && len(paid) > 0 {
-		wrong("the payments %q are recorded, and nobody has the money", paid)
+	if returned != m.returned {
+		wrong("the refunds are of %d, and must be of %d", returned, m.returned)
 	}
 }
 
@@ -131,19 +144,24 @@ func (a *auditor) licensesOf(b *buyer, now *client.Order, m *money, wrong func(s
 
 // unsettled returns how the order differs from what its money demands; empty if it does not.
 func unsettled(b *buyer, now *client.Order, m *money) string {
+	status := now.Status
 	switch kept := m.kept(); {
-	case kept != 0 && kept != b.amount:
-		return fmt.Sprintf("%d %s are kept of a price of %d", kept, b.price.currency, b.amount)
-	case now.RefundDue:
+	case m.paid != 0 && m.paid != b.amount, kept < 0:
+		return fmt.Sprintf("%d %s are paid and %d returned of a price of %d", m.paid, b.price.currency, m.returned,
+			b.amount)
+	case now.RefundDue || now.RefundPending > 0:
 		return "a refund is due"
-	case kept > 0 && now.Status != "paid":
-		return fmt.Sprintf("%d %s are paid, and the order is %s", kept, b.price.currency, now.Status)
+	case now.AmountRefunded != m.returned:
+		return fmt.Sprintf("%d %s are returned, and amount_refunded is %d", m.returned, b.price.currency,
+			now.AmountRefunded)
+	case kept > 0 && status != "paid":
+		return fmt.Sprintf("%d %s are paid, and the order is %s", kept, b.price.currency, status)
 	case kept > 0 && now.LicensesIssued != b.quantity:
 		return fmt.Sprintf("%d licenses are paid, and %d are issued", b.quantity, now.LicensesIssued)
-	case kept == 0 && m.returned > 0 && now.Status != "refunded":
-		return fmt.Sprintf("the money was returned, and the order is %s", now.Status)
-	case m.charged+m.outside == 0 && (now.Status == "paid" || now.Status == "refunded"):
-		return fmt.Sprintf("nothing is paid, and the order is %s", now.Status)
+	case kept == 0 && m.paid > 0 && status != "refunded":
+		return fmt.Sprintf("the money was returned, and the order is %s", status)
+	case m.paid == 0 && (status == "paid" || status == "refunded"):
+		return fmt.Sprintf("nothing is paid, and the order is %s", status)
 	}
 	return ""
 }

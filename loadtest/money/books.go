@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,15 +107,13 @@ func (r row) number(column string) (int64, error) {
 	return strconv.ParseInt(strings.Replace(r[column], ".", "", 1), 10, 64)
 }
 
-// money is what the books say of an order, in the minor unit of its currency.
+// money is what Stripe and the shop have of an order, in the minor unit of its currency.
 type money struct {
-	charged  int64 // at Stripe
-	outside  int64 // paid to the shop
-	returned int64
-	payments []string // references of the payments that are not returned
+	paid, returned int64
+	payments       []string // references
 }
 
-func (m *money) kept() int64 { return m.charged + m.outside - m.returned }
+func (m *money) kept() int64 { return m.paid - m.returned }
 
 // moneyOf adds up what Stripe and the shop have of each order.
 func moneyOf(buyers []*buyer, entries []fakestripe.Entry) map[string]*money {
@@ -127,7 +124,7 @@ func moneyOf(buyers []*buyer, entries []fakestripe.Entry) map[string]*money {
 		}
 		m := &money{}
 		if b.outside != "" {
-			m.outside, m.payments = b.amount, []string{b.outside}
+			m.paid, m.payments = b.amount, []string{b.outside}
 		}
 		sums[b.order], of[b.order] = m, b
 	}
@@ -138,11 +135,10 @@ func moneyOf(buyers []*buyer, entries []fakestripe.Entry) map[string]*money {
 		}
 		amount := e.Amount / of[e.OrderNo].price.stripe
 		if e.Kind == "charge" {
-			m.charged += amount
+			m.paid += amount
 			m.payments = append(m.payments, e.Payment)
 		} else {
 			m.returned -= amount
-			m.payments = slices.DeleteFunc(m.payments, func(p string) bool { return p == e.Payment })
 		}
 	}
 	return sums

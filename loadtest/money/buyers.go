@@ -58,7 +58,15 @@ func (s *shop) play(ctx, run context.Context, b *buyer) {
 		s.pay(b, fakestripe.CardPays)
 	case paysAndReturns:
 		s.pay(b, fakestripe.CardPays)
-		s.giveBack(ctx, b)
+		s.giveBack(ctx, b, b.amount)
+		return
+	case returnsParts:
+		s.pay(b, fakestripe.CardPays)
+		s.giveBack(ctx, b, b.price.step, 2*b.price.step)
+		return
+	case returnsLater:
+		s.pay(b, fakestripe.CardRefundPending)
+		s.giveBack(ctx, b, b.amount)
 		return
 	case paysSecondCard:
 		s.pay(b, fakestripe.CardDeclined)
@@ -185,28 +193,39 @@ func (s *shop) cancel(ctx context.Context, b *buyer) {
 	s.done("cancellations", b, err)
 }
 
-// giveBack refunds an order once it is paid. The buyer opens the pay page, so no callback need have come.
-func (s *shop) giveBack(ctx context.Context, b *buyer) {
+// giveBack refunds parts of an order once it is paid. The buyer opens the pay page, so no callback need have come.
+func (s *shop) giveBack(ctx context.Context, b *buyer, parts ...int64) {
 	_, err := s.browser.Open(ctx, b.payURL)
 	if !s.done("buyers who came back to the pay page", b, err) {
 		return
 	}
-	for until := time.Now().Add(stage.Patience); ; {
-		now, err := s.desk.RefundOrder(ctx, b.order, "It does not run.",
-			client.IdempotencyKey(fmt.Sprintf("refund-%d", b.n)))
+	for n, part := range parts {
+		if !s.refund(ctx, b, part, client.IdempotencyKey(fmt.Sprintf("refund-%d-%d", b.n, n))) {
+			return
+		}
+		b.refunded += part
+	}
+}
+
+// refund refunds a part of an order, or all of it, and reports whether the service has promised that. The shop repeats
+// the request if Stripe fails.
+func (s *shop) refund(ctx context.Context, b *buyer, part int64, key client.CallOption) bool {
+	for until := time.Now().Add(stage.Patience); ; rig.Rest(ctx, time.Second) {
+		var err error
+		if part == b.amount {
+			_, err = s.desk.RefundOrder(ctx, b.order, "It does not run.", key)
+		} else {
+			_, err = s.desk.RefundPart(ctx, b.order, part, "Paid too much.", key)
+		}
 		switch code := codeOf(err); {
 		case code == 40902:
 			s.Did("refunds of orders that were not known to be paid")
-			return
+			return false
 		case code == 50200 && time.Now().Before(until): // Stripe has failed
 			s.Did("refunds asked for again")
-			rig.Rest(ctx, time.Second)
-			continue
+		default:
+			return s.done("refunds", b, err)
 		}
-		if s.done("refunds", b, err) {
-			b.refunded = now.Status == "refunded"
-		}
-		return
 	}
 }
 

@@ -71,11 +71,15 @@ var falsehoods = []struct {
 		b.stripe = slices.Clone(b.stripe)
 		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Currency == "USD" })
 		b.stripe[at].Amount++
-	}, []string{" USD are kept of a price of ", "USD paid: "}},
+	}, []string{" of a price of ", "USD paid: "}},
 	{func(b *books) { // a payment at Stripe less
 		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Kind == "charge" })
 		b.stripe = slices.Delete(slices.Clone(b.stripe), at, at+1)
-	}, []string{"nothing is paid, and the order is paid", "and nobody has the money", " can be used, and 0 are paid"}},
+	}, []string{"nothing is paid, and the order is ", "the payments are [", "], and must be []"}},
+	{func(b *books) { // a refund at Stripe less
+		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Kind == "refund" })
+		b.stripe = slices.Delete(slices.Clone(b.stripe), at, at+1)
+	}, []string{" are returned, and amount_refunded is ", "the refunds are of ", " refunded: "}},
 	{func(b *books) { // a payment of nobody
 		b.stripe = append(slices.Clone(b.stripe), fakestripe.Entry{OrderNo: "ord_X", Amount: 5, Currency: "USD"})
 	}, []string{`Stripe has 5 USD of the order "ord_X", which no buyer made`}},

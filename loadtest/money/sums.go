@@ -34,7 +34,7 @@ func sumBooks(buyers []*buyer, b *books) []line {
 	money := moneyOf(buyers, b.stripe)
 	for _, one := range buyers {
 		if m := money[one.order]; m != nil {
-			sum(one.price.currency, "paid").ledgers += m.charged + m.outside
+			sum(one.price.currency, "paid").ledgers += m.paid
 			sum(one.price.currency, "refunded").ledgers += m.returned
 		}
 	}
