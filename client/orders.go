@@ -208,9 +208,10 @@ const (
 	SandboxDecline       SandboxAction = "decline"   // the bank declines the payment
 	SandboxPayLater      SandboxAction = "pay_later" // the payment is pending
 	SandboxComplete      SandboxAction = "complete"  // the pending payment arrives
-	SandboxFail          SandboxAction = "fail"      // the pending payment fails
+	SandboxFail          SandboxAction = "fail"      // the pending payment or refund fails
 	SandboxCallbackTwice SandboxAction = "callback_twice"
 	SandboxCallbackLate  SandboxAction = "callback_late"
+	SandboxRefundFails   SandboxAction = "refund_fails" // the next refund is pending, and then fails
 )
 
 // PlayInSandbox plays an action about an order of test mode, and returns the order after that. The service refuses an

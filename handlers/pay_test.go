@@ -353,7 +353,7 @@ func TestPayPagePlays(t *testing.T) {
 		t.Errorf("before the callback: %s", got)
 	}
 	s.press(made, "complete")
-	shows()
+	shows("refund_fails")
 	if got := s.status(made); got != "paid" {
 		t.Errorf("after the callback: %s", got)
 	}

@@ -214,11 +214,15 @@ var (
 
 	// ErrNothingPending: see PlayCheckout.
 	ErrNothingPending = &Error{Reason: ReasonInvalidOrderState,
-		Message: "no payment of the order is pending in the sandbox: play pay_later or callback_late first"}
+		Message: "nothing is pending in the sandbox: play pay_later, callback_late or refund_fails first"}
 
 	// ErrPaymentPending: the sandbox has a checkout of the order under way.
 	ErrPaymentPending = &Error{Reason: ReasonInvalidOrderState,
 		Message: "a payment of the order is pending in the sandbox: play complete or fail first"}
+
+	// ErrRefundUnderWay: what becomes of the refund can't be played any more.
+	ErrRefundUnderWay = &Error{Reason: ReasonInvalidOrderState,
+		Message: "a refund of the order is under way: play refund_fails before the refund"}
 
 	ErrRolloutInProgress = &Error{Reason: ReasonRolloutInProgress,
 		Message: "another rollout of this product is under way: wait for its end, or cancel it"}

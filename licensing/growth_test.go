@@ -39,6 +39,8 @@ func TestGrowthOfCommands(t *testing.T) {
 		{NoteCheckout{}, RequiredGrowth},
 		{NoteAnswer{}, RequiredGrowth},
 		{PlayCheckout{}, BoundedGrowth},
+		{FailNextRefund{}, BoundedGrowth},
+		{PlayRefund{}, BoundedGrowth},
 		{CancelOrder{}, NoGrowth},
 		{ExpireOrder{}, BoundedGrowth},
 		{RequestRefund{}, NoGrowth},

@@ -9,6 +9,11 @@ type SandboxOrder struct {
 	Attempt int            // the order's attempt to pay that was played last; see StartCheckout
 	Outcome SandboxOutcome // of the attempt's checkout
 	PaidAt  time.Time      // when the buyer has paid; zero: not yet
+
+	RefundFails bool // the next refund fails
+	// RefundNo is our number of the latest refund that fails, which is pending until RefundEnds.
+	RefundNo   string
+	RefundEnds time.Time
 }
 
 // SandboxOutcome is what has become of a checkout in the sandbox.
@@ -34,6 +39,17 @@ func SandboxRef(owner Owner, orderNo string) Ref {
 func (o *Order) CheckPayable(now time.Time) error {
 	if status := o.Status(now); status != OrderUnpaid {
 		return invalidOrderState(status, "paid")
+	}
+	return nil
+}
+
+// CheckRefundable returns why no refund of the order can be played now; nil: the next refund can.
+func (o *Order) CheckRefundable(now time.Time) error {
+	switch status := o.Status(now); {
+	case status != OrderPaid || !o.AtProvider():
+		return invalidOrderState(status, "refunded")
+	case o.RefundDue:
+		return ErrRefundUnderWay
 	}
 	return nil
 }
@@ -71,5 +87,45 @@ func (c PlayCheckout) apply(r *Record, now time.Time) (Result, error) {
 		paid = now
 	}
 	s.Attempt, s.Outcome, s.PaidAt, r.Changed = c.Attempt, c.Outcome, paid, true
+	return Result{Sandbox: *s}, nil
+}
+
+// FailNextRefund makes the next refund of a paid order fail.
+type FailNextRefund struct{}
+
+// DeviceID is empty: no device is touched.
+func (FailNextRefund) DeviceID() string { return "" }
+
+func (FailNextRefund) growth(*Record, time.Time) Growth { return BoundedGrowth }
+
+func (FailNextRefund) apply(r *Record, _ time.Time) (Result, error) {
+	if r.Sandbox == nil {
+		r.Sandbox = &SandboxOrder{}
+	}
+	r.Changed = !r.Sandbox.RefundFails
+	r.Sandbox.RefundFails = true
+	return Result{Sandbox: *r.Sandbox}, nil
+}
+
+// PlayRefund records that the service has asked for a refund that fails, and when it fails. An earlier end replaces a
+// later one. PlayRefund is a no-op for a refund that does not fail.
+type PlayRefund struct {
+	Number string
+	Ends   time.Time
+}
+
+// DeviceID is empty: no device is touched.
+func (PlayRefund) DeviceID() string { return "" }
+
+func (PlayRefund) growth(*Record, time.Time) Growth { return BoundedGrowth }
+
+func (c PlayRefund) apply(r *Record, _ time.Time) (Result, error) {
+	s := r.Sandbox
+	switch {
+	case s == nil:
+		return Result{}, nil
+	case s.RefundNo == c.Number && c.Ends.Before(s.RefundEnds), s.RefundNo != c.Number && s.RefundFails:
+		s.RefundNo, s.RefundEnds, s.RefundFails, r.Changed = c.Number, c.Ends, false, true
+	}
 	return Result{Sandbox: *s}, nil
 }

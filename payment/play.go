@@ -18,16 +18,20 @@ const (
 	PlayDecline  Play = "decline"   // the bank declines the payment; the buyer may try again
 	PlayPayLater Play = "pay_later" // the buyer pays, and the money takes its time: the payment is pending
 	PlayComplete Play = "complete"  // the pending payment arrives
-	PlayFail     Play = "fail"      // the pending payment fails
+	PlayFail     Play = "fail"      // the pending payment or refund fails
 	// The buyer pays, and the sandbox reports the payment twice, or only after sandboxLate or PlayComplete.
 	PlayCallbackTwice Play = "callback_twice"
 	PlayCallbackLate  Play = "callback_late"
+	// The bank of the buyer does not take the next refund back. The refund is pending at first, and fails with PlayFail
+	// or after sandboxLate.
+	PlayRefundFails Play = "refund_fails"
 )
 
 // PlayNames lists the names of all plays.
 func PlayNames() []string {
 	return []string{string(PlayPay), string(PlayCancel), string(PlayDecline), string(PlayPayLater),
-		string(PlayComplete), string(PlayFail), string(PlayCallbackTwice), string(PlayCallbackLate)}
+		string(PlayComplete), string(PlayFail), string(PlayCallbackTwice), string(PlayCallbackLate),
+		string(PlayRefundFails)}
 }
 
 // checkoutPlay is what a play makes of a new checkout.
@@ -62,7 +66,12 @@ func (d *Desk) Play(ctx context.Context, order licensing.Order, play Play) (lice
 		return d.Cancel(ctx, order)
 	case PlayComplete:
 		return d.settleInSandbox(ctx, order, licensing.SandboxPaid)
+	case PlayRefundFails:
+		return d.failNextRefund(ctx, order)
 	case PlayFail:
+		if order.RefundDue {
+			return d.failRefund(ctx, order)
+		}
 		return d.settleInSandbox(ctx, order, licensing.SandboxFailed)
 	}
 	if begins, known := checkoutPlays[play]; known {
@@ -94,6 +103,10 @@ func (d *Desk) Plays(order licensing.Order) []Play {
 		return []Play{PlayComplete, PlayFail}
 	case order.Status(d.node.Now()) == licensing.OrderUnpaid:
 		return []Play{PlayDecline, PlayPayLater, PlayCallbackTwice, PlayCallbackLate}
+	case order.CheckRefundable(d.node.Now()) == nil:
+		return []Play{PlayRefundFails}
+	case order.RefundDue && order.CanceledAt.IsZero():
+		return []Play{PlayFail}
 	}
 	return nil
 }
@@ -163,4 +176,30 @@ func (d *Desk) callBack(
 		}
 	}
 	return d.node.Order(ctx, order.Owner, order.OrderNo)
+}
+
+// failNextRefund makes the next refund of a paid order fail.
+func (d *Desk) failNextRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+	if err := order.CheckRefundable(d.node.Now()); err != nil {
+		return licensing.Order{}, err
+	}
+	_, err := d.node.PlayInSandbox(ctx, order, licensing.FailNextRefund{})
+	return order, err
+}
+
+// failRefund makes the pending refund of an order fail at once, and asks the sandbox about the refund.
+func (d *Desk) failRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+	number := order.Refund().Reference
+	played, err := d.node.PlayInSandbox(ctx, order, licensing.PlayRefund{Number: number, Ends: d.node.Now()})
+	switch {
+	case err != nil:
+		return licensing.Order{}, err
+	case played.RefundNo != number:
+		return licensing.Order{}, licensing.ErrNothingPending
+	}
+	now, err := d.sendRefund(ctx, order, false)
+	if licensing.ReasonOf(err) == licensing.ReasonProviderFailed { // as it was played
+		return d.node.Order(ctx, order.Owner, order.OrderNo)
+	}
+	return now, err
 }

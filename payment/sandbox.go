@@ -29,7 +29,8 @@ func checkoutInSandbox(order *licensing.Order) Object {
 const (
 	// sandboxEnd is when a pending payment fails by itself, so that no sweep asks about it forever.
 	sandboxEnd = 24 * time.Hour
-	// sandboxLate is when the sandbox says by itself that the buyer has paid, if the callback comes late.
+	// sandboxLate is when the sandbox says by itself that the buyer has paid, if the callback comes late, and that a
+	// refund has failed.
 	sandboxLate = 30 * time.Second
 )
 
@@ -85,13 +86,35 @@ func outcomeInSandbox(played licensing.SandboxOutcome, ended bool) Outcome {
 // End is a no-op: a pending payment can't be stopped.
 func (Sandbox) End(context.Context, licensing.Order) error { return nil }
 
-// Refund completes the refund at once. It is a no-op, because no money has moved.
-func (Sandbox) Refund(_ context.Context, order licensing.Order, refund licensing.Payment) (State, error) {
+// Refund completes the refund at once, unless PlayRefundFails was played before. It moves no money.
+func (s Sandbox) Refund(ctx context.Context, order licensing.Order, refund licensing.Payment) (State, error) {
+	outcome, err := s.refundOutcome(ctx, order, refund.Reference)
 	return State{
 		Object: Object{Kind: ObjectRefund, ID: sandboxID + refund.Reference}, OrderNo: order.OrderNo,
-		Refund: refund.Reference, Payment: order.Payment, Outcome: OutcomeDone, Amount: refund.Amount,
+		Refund: refund.Reference, Payment: order.Payment, Outcome: outcome, Amount: refund.Amount,
 		Currency: refund.Currency,
-	}, nil
+	}, err
+}
+
+// refundOutcome returns what becomes of a refund with our number. A refund that fails is pending before.
+func (s Sandbox) refundOutcome(ctx context.Context, order licensing.Order, number string) (Outcome, error) {
+	if s.Node == nil {
+		return OutcomeDone, nil
+	}
+	_, played, err := s.Node.Sandbox(ctx, order.OrderNo)
+	if err == nil && played.RefundFails {
+		played, err = s.Node.PlayInSandbox(ctx, order,
+			licensing.PlayRefund{Number: number, Ends: s.Node.Now().Add(sandboxLate)})
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case played.RefundNo != number:
+		return OutcomeDone, nil
+	case played.RefundEnds.After(s.Node.Now()):
+		return OutcomePending, nil
+	}
+	return OutcomeFailed, nil
 }
 
 // Change refuses every change: the sandbox has no subscriptions.

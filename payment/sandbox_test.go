@@ -7,6 +7,7 @@ import (
 
 	"licet/licensing"
 	"licet/node/service"
+	"licet/node/store"
 	"licet/payment"
 )
 
@@ -92,7 +93,7 @@ func TestSandboxPlays(t *testing.T) {
 			t.Errorf("%s: the order is %+v, and played was %+v, %v", s.name, stored, played, err)
 		}
 		if s.open && (len(c.desk.Plays(stored)) != 2 || c.desk.Plays(stored)[0] != payment.PlayComplete) ||
-			s.want == licensing.OrderPaid && c.desk.Plays(stored) != nil ||
+			s.want == licensing.OrderPaid && len(c.desk.Plays(stored)) != 1 ||
 			s.want == unpaid && !s.open && len(c.desk.Plays(stored)) != 4 {
 			t.Errorf("%s: the page offers %q", s.name, c.desk.Plays(stored))
 		}
@@ -185,6 +186,47 @@ func (c *theatre) sweep() {
 	if err := c.desk.AskCheckoutsDue(c.ctx); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// TestSandboxRefundFails: a refund that fails is pending before, and leaves the order paid. The next refund succeeds.
+func TestSandboxRefundFails(t *testing.T) {
+	c := inSandbox(t)
+	refund := func(o licensing.Order) {
+		t.Helper()
+		_, _, err := c.desk.Refund(c.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil)
+		if err != nil && licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
+			t.Error(err)
+		}
+	}
+	told, left := c.create(), c.create()
+	c.refused(told, invalid, payment.PlayRefundFails)
+	for _, o := range []licensing.Order{told, left} {
+		c.play(o, payment.PlayPay)
+		c.refused(o, invalid, payment.PlayFail)
+		c.play(o, payment.PlayRefundFails, payment.PlayRefundFails)
+		refund(o)
+		stored := c.status("the refund is pending", o, licensing.OrderPaid, false)
+		if plays := c.desk.Plays(stored); !stored.RefundDue || len(plays) != 1 || plays[0] != payment.PlayFail {
+			t.Errorf("the refund is pending, and the page offers %q: %+v", plays, stored)
+		}
+		c.refused(o, invalid, payment.PlayRefundFails)
+	}
+	c.play(told, payment.PlayFail)
+	c.clock.ahead += 2 * time.Minute
+	if err := c.desk.SendRefundsDue(c.ctx); err != nil && licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
+		t.Fatal(err)
+	}
+	for _, o := range []licensing.Order{told, left} {
+		stored := c.status("the refund has failed", o, licensing.OrderPaid, false)
+		view, err := c.node.License(c.ctx, owner, stored.LicenseKey, store.DevicePage{Limit: 1})
+		if err != nil || stored.RefundDue || view.License.Status(c.node.Now()) == licensing.Revoked {
+			t.Errorf("the refund has failed, and the order is %+v, its license %+v, %v", stored, view.License, err)
+		}
+		refund(o)
+		c.status("the next refund", o, licensing.OrderRefunded, false)
+		c.refused(o, invalid, payment.PlayRefundFails, payment.PlayFail)
+	}
+	c.verify()
 }
 
 // TestSandboxPlaysTogether: two nodes play everything at the same time about the same order. The order is paid at most

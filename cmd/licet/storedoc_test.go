@@ -109,7 +109,7 @@ func TestDocumentedSandboxRuns(t *testing.T) {
 	for _, o := range p.want(t, 200, "GET", "/v1/orders", "").Data.list("orders") {
 		states = append(states, o.text("status"))
 	}
-	if want := []string{"paid", "paid", "refunded", "paid"}; !slices.Equal(states, want) || blocks != 6 {
+	if want := []string{"refunded", "paid", "refunded", "paid"}; !slices.Equal(states, want) || blocks != 8 {
 		t.Errorf("the orders are %q after %d blocks; want %q", states, blocks, want)
 	}
 }

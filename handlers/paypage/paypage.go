@@ -66,9 +66,10 @@ var plays = map[string]string{
 	"decline":        "The bank declines the payment",
 	"pay_later":      "Pay later: the payment is pending",
 	"complete":       "The pending payment arrives",
-	"fail":           "The pending payment fails",
+	"fail":           "The pending payment or refund fails",
 	"callback_twice": "Pay, and the callback comes twice",
 	"callback_late":  "Pay, and the callback comes late",
+	"refund_fails":   "The next refund fails",
 }
 
 // outcome is the text of a page without a form.

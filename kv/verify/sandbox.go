@@ -24,6 +24,9 @@ func (v *recordChecks) checkSandbox(e entry) {
 	if paid == s.PaidAt.IsZero() {
 		bad("paid_at", "its checkout is paid and has no time of payment, or has a time and is not paid")
 	}
+	if (s.RefundNo == "") != s.RefundEnds.IsZero() {
+		bad("refund", "its refund that fails has no number or no end")
+	}
 	v.want(layout.OrderKey(ref.Owner, ref.ID), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("order_missing", "its order does not exist")

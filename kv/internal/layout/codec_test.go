@@ -298,6 +298,12 @@ func TestGoldenValues(t *testing.T) {
 	if again, err := DecodeSandbox(played.Encode()); err != nil || again.Sandbox != played.Sandbox {
 		t.Errorf("an order in the sandbox is read as %+v, %v", again, err)
 	}
+	played.Sandbox.RefundFails, played.Sandbox.RefundNo = true, "ref_1"
+	played.Sandbox.RefundEnds = kvtest.Time
+	show("order in the sandbox with a refund that fails", played.Encode())
+	if again, err := DecodeSandbox(played.Encode()); err != nil || again.Sandbox != played.Sandbox {
+		t.Errorf("an order in the sandbox is read as %+v, %v", again, err)
+	}
 	trialProduct := goldenProduct()
 	trialProduct.Product.TrialEntitlements, trialProduct.Product.Trial = `{"export":true}`, licensing.TrialTerms{
 		Validity: licensing.Period{Days: 14}, MaxDevices: 1, PerEmail: true, Entitled: true, Version: 7}

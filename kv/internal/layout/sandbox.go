@@ -26,6 +26,7 @@ func (s *Sandbox) table() fieldTable {
 	o := &s.Sandbox
 	return fieldTable{
 		numberField(1, &o.Attempt), textField(2, &o.Outcome), timeField(3, &o.PaidAt),
+		boolField(4, &o.RefundFails), textField(5, &o.RefundNo), timeField(6, &o.RefundEnds),
 		writersField(SandboxWriter, &s.Writers), unknownFields(&s.Unknown),
 	}
 }

@@ -43,13 +43,16 @@ pending until licet sandbox complete or licet sandbox fail, and fails by itself 
 	{client.SandboxComplete, "Let the pending payment of an order arrive",
 		`Let the pending payment of an order of test mode arrive. An expired order becomes paid late, and a canceled
 order is refunded.`},
-	{client.SandboxFail, "Let the pending payment of an order fail", ``},
+	{client.SandboxFail, "Let the pending payment or refund of an order fail", ``},
 	{client.SandboxCallbackTwice, "Pay an order, and report the payment twice",
 		`Pay an unpaid order of test mode, and report the payment twice, as a payment provider may do. The order has one
 license.`},
 	{client.SandboxCallbackLate, "Pay an order, and report the payment late",
 		`Pay an unpaid order of test mode, and report the payment late. The order stays unpaid until licet sandbox
 complete, or until the service asks the sandbox after about two minutes.`},
+	{client.SandboxRefundFails, "Let the next refund of an order fail",
+		`Let the next refund of a paid order of test mode fail. The refund is pending at first. It fails with
+licet sandbox fail, or by itself within about two minutes: then the order is paid, and its license stays valid.`},
 }
 
 func (s sandboxGroup) sandboxPlay(p sandboxPlay) *cobra.Command {
