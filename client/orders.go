@@ -43,8 +43,17 @@ type Order struct {
 	// the order is free.
 	PaymentProvider  string `json:"payment_provider"`
 	PaymentReference string `json:"payment_reference"`
-	AccountID        string `json:"account_id"`
-	Mode             string `json:"mode"`
+	// Subscription is nil for an order that is paid once, and until the payment.
+	Subscription *Subscription `json:"subscription"`
+	AccountID    string        `json:"account_id"`
+	Mode         string        `json:"mode"`
+}
+
+// Subscription is the subscription of an order for a product with billing.
+type Subscription struct {
+	Status           string    `json:"status"`             // active, past_due or canceled
+	CurrentPeriodEnd time.Time `json:"current_period_end"` // the end of the period that is paid for
+	CancelAt         time.Time `json:"cancel_at"`          // when it ends, or has ended; zero: it renews
 }
 
 // NewOrder describes an order to create. ProductID, Amount and Currency are required.

@@ -31,7 +31,8 @@ type Product struct {
 	RevocationMaxAge string `json:"revocation_max_age"`
 	// Entitlements of new licenses, as they were put: a value may be an object with an end.
 	Entitlements Entitlements    `json:"entitlements"`
-	Trial        TrialTerms      `json:"trial"` // zero: the product can't be tried
+	Trial        TrialTerms      `json:"trial"`   // zero: the product can't be tried
+	Billing      *Billing        `json:"billing"` // nil: orders are paid once
 	Metadata     json.RawMessage `json:"metadata"`
 	CreatedAt    time.Time       `json:"created_at"`
 	AccountID    string          `json:"account_id"`
@@ -69,7 +70,15 @@ type ProductTerms struct {
 	Entitlements     any    `json:"entitlements,omitempty"` // a JSON object, see the reference
 	Metadata         any    `json:"metadata,omitempty"`
 
-	Trial *TrialTerms `json:"trial,omitempty"` // none
+	Trial   *TrialTerms `json:"trial,omitempty"`   // none
+	Billing *Billing    `json:"billing,omitempty"` // none: orders are paid once
+}
+
+// Billing says how orders of a product are paid again and again.
+type Billing struct {
+	Interval string `json:"interval"` // an ISO 8601 duration, such as P1M or P1Y
+	// Grace is between the end of the paid period and the end of the license; empty in ProductTerms: P3D.
+	Grace string `json:"grace,omitempty"`
 }
 
 // PutProduct creates or replaces the product with an id.

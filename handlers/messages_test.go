@@ -50,6 +50,36 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// renewed makes an order with a subscription that is renewed, then past due, and then canceled.
+func (s *fixture) renewed() {
+	s.t.Helper()
+	s.product("cloud", `"billing":{"interval":"P1M"}`).must(s.t, 0)
+	number := s.send("POST", "/v1/orders", keyAll, `{"product_id":"cloud","amount":900,"currency":"EUR"}`).
+		must(s.t, 0).text("order_no")
+	ctx, owner := s.t.Context(), licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	o, err := s.node.Order(ctx, owner, number)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	end := s.clock.Now().AddDate(0, 1, 0)
+	if _, err := s.node.PayOrder(ctx, o, licensing.Payment{
+		Provider: licensing.ProviderStripe, Reference: "pi_1", Subscription: "sub_1", PeriodEnd: end,
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.node.RecordInvoice(ctx, o, licensing.Payment{
+		OrderNo: number, Provider: licensing.ProviderStripe, Reference: "in_2", ProviderID: "pi_2", Amount: 900,
+		Currency: "EUR", PeriodEnd: end.AddDate(0, 1, 0), ProductID: "cloud",
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, status := range licensing.SubscriptionStatuses()[1:] {
+		if o, _, err = s.node.NoteSubscription(ctx, o, licensing.NoteSubscription{Status: status}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // recordEachType makes changes that record events of all types.
 func (s *fixture) recordEachType() {
 	s.t.Helper()
@@ -60,6 +90,7 @@ func (s *fixture) recordEachType() {
 	s.press(s.order("5"), "cancel")
 	s.bring("refunded")
 	s.changeOrder(s.bring("paid"), "refund", `{"amount":2}`).must(s.t, 0)
+	s.renewed()
 	s.order("5")
 	s.clock.advance(60 * 24 * time.Hour)
 	if err := errors.Join(s.node.RecordOrderEnds(s.t.Context()), s.node.RecordLicenseEnds(s.t.Context())); err != nil {

@@ -44,8 +44,10 @@ type order struct {
 	Refunding   int64                 `json:"refund_pending"`
 	Provider    *string               `json:"payment_provider"`
 	Reference   *string               `json:"payment_reference"`
-	AccountID   string                `json:"account_id"`
-	Mode        licensing.Mode        `json:"mode"`
+	// Subscription is left out of an order that is paid once, and until the payment.
+	Subscription *subscription  `json:"subscription,omitempty"`
+	AccountID    string         `json:"account_id"`
+	Mode         licensing.Mode `json:"mode"`
 }
 
 // answer shows an order in a list.
@@ -67,31 +69,32 @@ func (s orderRoutes) alone(ctx context.Context, o *licensing.Order) (order, erro
 func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 	status := o.Status(at)
 	answer := order{
-		OrderNo:     o.OrderNo,
-		Status:      status,
-		ProductID:   o.ProductID,
-		Amount:      o.Amount,
-		Currency:    o.Currency,
-		Description: orNull(o.Description),
-		BuyerEmail:  orNull(o.BuyerEmail),
-		Metadata:    metadata(o.Metadata),
-		CreatedAt:   timestamp(o.CreatedAt),
-		ExpiresAt:   timestamp(o.ExpiresAt),
-		PaidAt:      timestamp(o.PaidAt),
-		CanceledAt:  timestamp(o.CanceledAt),
-		RefundedAt:  timestamp(o.RefundedAt),
-		Quantity:    o.Licenses(),
-		Issued:      o.Issued(),
-		Late:        o.Late,
-		SuccessURL:  orNull(o.SuccessURL),
-		StateReason: orNull(o.StateReason),
-		RefundDue:   o.RefundDue,
-		Refunded:    o.RefundedAmount(),
-		Refunding:   o.OpenRefund(),
-		Provider:    orNull(string(o.PaidThrough())),
-		Reference:   orNull(o.Payment),
-		AccountID:   o.Owner.AccountID,
-		Mode:        o.Owner.Mode,
+		OrderNo:      o.OrderNo,
+		Status:       status,
+		ProductID:    o.ProductID,
+		Amount:       o.Amount,
+		Currency:     o.Currency,
+		Description:  orNull(o.Description),
+		BuyerEmail:   orNull(o.BuyerEmail),
+		Metadata:     metadata(o.Metadata),
+		CreatedAt:    timestamp(o.CreatedAt),
+		ExpiresAt:    timestamp(o.ExpiresAt),
+		PaidAt:       timestamp(o.PaidAt),
+		CanceledAt:   timestamp(o.CanceledAt),
+		RefundedAt:   timestamp(o.RefundedAt),
+		Quantity:     o.Licenses(),
+		Issued:       o.Issued(),
+		Late:         o.Late,
+		SuccessURL:   orNull(o.SuccessURL),
+		StateReason:  orNull(o.StateReason),
+		RefundDue:    o.RefundDue,
+		Refunded:     o.RefundedAmount(),
+		Refunding:    o.OpenRefund(),
+		Provider:     orNull(string(o.PaidThrough())),
+		Reference:    orNull(o.Payment),
+		Subscription: subscriptionAnswer(o),
+		AccountID:    o.Owner.AccountID,
+		Mode:         o.Owner.Mode,
 	}
 	if status == licensing.OrderUnpaid {
 		answer.PayURL = r.payLinks.of(o)

@@ -24,6 +24,7 @@ type orderPayment struct {
 const (
 	typePayment = "payment"
 	typeRefund  = "refund"
+	typeInvoice = "invoice" // of a subscription
 
 	paymentSucceeded = "succeeded"
 	paymentPending   = "pending"
@@ -43,8 +44,11 @@ func paymentAnswer(p *licensing.Payment) orderPayment {
 		RecordedAt: timestamp(p.RecordedAt),
 		RecordedBy: p.By,
 	}
-	if p.Kind == licensing.KindOfRefund {
+	switch p.Kind {
+	case licensing.KindOfRefund:
 		answer.Type = typeRefund
+	case licensing.KindOfInvoice:
+		answer.Type = typeInvoice
 	}
 	switch p.State {
 	case licensing.PaymentPending:

@@ -27,6 +27,7 @@ type product struct {
 	DeviceMatch   *deviceMatch    `json:"device_match,omitempty"`
 	Entitlements  json.RawMessage `json:"entitlements"`
 	Trial         json.RawMessage `json:"trial"`
+	Billing       *billing        `json:"billing,omitempty"`
 	Receipt       bool            `json:"receipt"`
 	ReceiptPeriod string          `json:"receipt_validity"`
 	RevocationAge *string         `json:"revocation_max_age"`
@@ -75,6 +76,7 @@ func productAnswer(p *licensing.Product) product {
 		RevocationAge:    orNull(periodText(time.Duration(t.Receipts.RevocationAgeSeconds) * time.Second)),
 		Entitlements:     metadata(string(p.Entitlements)),
 		Trial:            trialAnswer(p),
+		Billing:          billingAnswer(p.Billing),
 		Metadata:         metadata(p.Metadata),
 		CreatedAt:        timestamp(p.CreatedAt),
 		AccountID:        p.Owner.AccountID,
@@ -119,6 +121,7 @@ type productDescription struct {
 	RevocationMaxAge text    `json:"revocation_max_age"`
 	Entitlements     object  `json:"entitlements"`
 	Trial            object  `json:"trial"`
+	Billing          object  `json:"billing"`
 	Metadata         object  `json:"metadata"`
 
 	validity, grace, inactiveAfter licensing.Period
@@ -127,6 +130,7 @@ type productDescription struct {
 	entitlements                   licensing.Entitlements
 	trial                          licensing.TrialTerms
 	trialEntitlements              licensing.Entitlements
+	billing                        licensing.Billing
 }
 
 func (in *productDescription) check(c *checks) {
@@ -147,6 +151,9 @@ func (in *productDescription) check(c *checks) {
 		c.receiptPeriod("revocation_max_age", in.RevocationMaxAge))
 	in.entitlements = c.entitlements("entitlements", in.Entitlements, false)
 	in.trial, in.trialEntitlements = c.trial("trial", in.Trial)
+	if in.billing = c.billing("billing", in.Billing); in.billing.Recurs() && in.Validity.given {
+		c.add("validity", "must be left out along with billing: each payment sets the end of the license")
+	}
 	c.metadata("metadata", in.Metadata)
 }
 
@@ -212,6 +219,7 @@ func (s productRoutes) putProduct(ctx context.Context, c *call, in productDescri
 		Terms:        in.terms(),
 		Entitlements: in.entitlements,
 		Trial:        in.trial, TrialEntitlements: in.trialEntitlements,
+		Billing:  in.billing,
 		Metadata: string(in.Metadata.value),
 	})
 	if err != nil {

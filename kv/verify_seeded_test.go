@@ -776,6 +776,21 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a payment of another amount", paymentSeed(func(p *licensing.Payment) { p.Amount++ }),
 			[]string{"payment order_differs " + paymentName, "payment sale_differs " + paymentName,
 				"order paid_sum " + ord(s.outside)}},
+		{"a subscription of an order that is paid once", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Subscription, o.SubscriptionStatus = "sub_1", licensing.SubscriptionCanceled
+		}), []string{"order subscription " + ord(s.paid)}},
+		{"a subscription without the end of the paid period", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Interval, o.Subscription = licensing.Period{Months: 1}, "sub_1"
+			o.SubscriptionStatus = licensing.SubscriptionCanceled
+		}), []string{"order subscription " + ord(s.paid)}},
+		{"an invoice that is only counted", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
+			o.SubscriptionStatus, o.Invoices, o.Invoiced = licensing.SubscriptionCanceled, 1, 900
+		}), []string{"order invoiced_sum " + ord(s.paid)}},
+		{"an invoice of an order without a subscription",
+			paymentSeed(func(p *licensing.Payment) { p.Kind = licensing.KindOfInvoice }),
+			[]string{"payment invoice " + paymentName, "order paid_sum " + ord(s.outside),
+				"order invoiced_sum " + ord(s.outside)}},
 		{"an order that was paid less", l.orderSeed(s.paid, func(o *licensing.Order) { o.Paid-- }),
 			[]string{"order paid_sum " + ord(s.paid)}},
 		{"a payment that is not listed", seed{paymentPlace: nil},

@@ -101,7 +101,7 @@ func (c NoteAnswer) apply(r *Record, now time.Time) (Result, error) {
 
 // CheckoutOpen reports whether the provider must be asked about the order's latest attempt: the attempt has no checkout
 // yet, or its checkout is not over.
-func (o *Order) CheckoutOpen() bool { return !o.AskAt.IsZero() }
+func (o *Order) CheckoutOpen() bool { return !o.AskAt.IsZero() && !o.Subscribed() }
 
 // askSoon makes a sweep ask the provider at once about a checkout that is not over.
 func (o *Order) askSoon(now time.Time) {
@@ -110,9 +110,9 @@ func (o *Order) askSoon(now time.Time) {
 	}
 }
 
-// checkoutDue returns when a sweep asks the provider about the order's checkout.
+// checkoutDue returns when a sweep asks the provider about the order's checkout or subscription.
 func (o *Order) checkoutDue() Due {
-	if !o.CheckoutOpen() {
+	if o.AskAt.IsZero() {
 		return Due{}
 	}
 	return Due{Kind: DueCheckout, At: o.AskAt}

@@ -14,7 +14,7 @@ const (
 	DueLeases                           // remove lapsed leases of a license, see LapseLeases
 	DueTrial                            // forget the trial of a license, see ForgetTrial
 	DueLicenseNotice                    // record the next notice of a license, its end, or the end of its grace
-	DueCheckout                         // ask the payment provider about the checkout of an order, see NoteAnswer
+	DueCheckout                         // ask the payment provider about the checkout or subscription of an order
 	DueIssue                            // issue the other licenses of a paid order, see IssueLicenses
 )
 
@@ -61,7 +61,8 @@ func (p *Product) Due() Due {
 }
 
 // Due returns the earliest of these: the refund of the order if one is due, the issue of its other licenses until all
-// are issued, the end of an unpaid order until the end is recorded, and when a sweep asks about its checkout.
+// are issued, the end of an unpaid order until the end is recorded, and when a sweep asks about its checkout or
+// subscription.
 func (o *Order) Due() Due {
 	switch {
 	case o.RefundDue:

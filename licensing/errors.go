@@ -209,6 +209,11 @@ var (
 	ErrPaidOutside = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "the order is paid outside: record its payment with POST /v1/orders/{order_no}/payments"}
 
+	// ErrSubscriptionOutside: only a payment provider sends the invoices of a subscription.
+	ErrSubscriptionOutside = &Error{Reason: ReasonInvalidOrderState,
+		Message: "the order starts a subscription, which the payment provider must charge: send the buyer to " +
+			"pay_url, or create an order for a product without billing"}
+
 	ErrNotInSandbox = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "the sandbox pays orders of test mode only: create and pay the order with an API key of test mode"}
 

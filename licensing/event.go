@@ -19,17 +19,23 @@ const (
 	// EventOrderRefundUpdated reports a step of a refund that leaves the order paid: a part was refunded, the provider
 	// will send the money later, or that has failed.
 	EventOrderRefundUpdated EventType = "order.refund_updated"
-	EventLicenseIssued      EventType = "license.issued"
-	EventLicenseSuspended   EventType = "license.suspended"
-	EventLicenseReinstated  EventType = "license.reinstated"
-	EventLicenseRevoked     EventType = "license.revoked"
-	EventLicenseRenewed     EventType = "license.renewed"
-	EventLicenseUpdated     EventType = "license.updated"
-	EventLicenseExpired     EventType = "license.expired"
-	EventLicenseReissued    EventType = "license.reissued"
-	EventLicenseExpiring    EventType = "license.expiring"
-	EventLicenseUpgraded    EventType = "license.upgraded" // a trial
-	EventLicenseDeleted     EventType = "license.deleted"  // a trial that ended long ago; the last event of its license
+	// The events of subscriptions: a renewal or another invoice was paid, the payment of an invoice has failed, or
+	// something else has changed.
+	EventOrderPaymentSucceeded    EventType = "order.payment_succeeded"
+	EventOrderPaymentFailed       EventType = "order.payment_failed"
+	EventOrderSubscriptionChanged EventType = "order.subscription_changed"
+
+	EventLicenseIssued     EventType = "license.issued"
+	EventLicenseSuspended  EventType = "license.suspended"
+	EventLicenseReinstated EventType = "license.reinstated"
+	EventLicenseRevoked    EventType = "license.revoked"
+	EventLicenseRenewed    EventType = "license.renewed"
+	EventLicenseUpdated    EventType = "license.updated"
+	EventLicenseExpired    EventType = "license.expired"
+	EventLicenseReissued   EventType = "license.reissued"
+	EventLicenseExpiring   EventType = "license.expiring"
+	EventLicenseUpgraded   EventType = "license.upgraded" // a trial
+	EventLicenseDeleted    EventType = "license.deleted"  // a trial that ended long ago; the last event of its license
 )
 
 // The events of activations. They are recorded only while an endpoint wants them, see Record.Listening.
@@ -59,6 +65,7 @@ func EventTypes() []EventType {
 	return append([]EventType{
 		EventOrderCreated, EventOrderPaid, EventOrderExpired, EventOrderCanceled, EventOrderRefunded,
 		EventOrderRefundUpdated,
+		EventOrderPaymentSucceeded, EventOrderPaymentFailed, EventOrderSubscriptionChanged,
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
 		EventLicenseExpiring, EventLicenseUpgraded, EventLicenseDeleted,

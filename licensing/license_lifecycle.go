@@ -132,12 +132,17 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 	}
 	// A recorded end is renewed even to the same end: a clock that was ahead may have recorded it.
 	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() || l.endRecorded() {
-		l.ExpiresAt, l.Validity = end, Period{}
-		l.EndRecorded, l.GraceRecorded, l.Notice = time.Time{}, time.Time{}, Notice{}
-		l.planEarly(now)
+		l.extendTo(end, now)
 		r.recordLicense(l, EventLicenseRenewed, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
+}
+
+// extendTo sets the end of the license, and forgets what was recorded about an earlier end.
+func (l *License) extendTo(end, now time.Time) {
+	l.ExpiresAt, l.Validity = end, Period{}
+	l.EndRecorded, l.GraceRecorded, l.Notice = time.Time{}, time.Time{}, Notice{}
+	l.planEarly(now)
 }
 
 // extended returns the end that Extend leads to.

@@ -67,7 +67,9 @@ type Order struct {
 	Attempt      int
 	Checkout     string
 	CheckoutEnds time.Time
-	AskAt        time.Time // when a sweep asks the provider about the checkout; zero: nothing remains to be asked
+	// AskAt is when a sweep asks the provider about the checkout, or about the subscription once the order has one;
+	// zero: nothing remains to be asked.
+	AskAt time.Time
 	// Paid is how much the order's recorded payment has brought in. It is 0 for an order that an older build has
 	// recorded as paid; see PaidAmount.
 	Paid int64
@@ -78,6 +80,17 @@ type Order struct {
 
 	Subscription string // the provider's id of the order's subscription; empty: there is none yet
 	Interval     Period // of the invoices of a subscription; zero: the order is paid once
+	BillingGrace Period // see Billing.Grace
+	// SubscriptionStatus and CancelAt are what the provider has answered. Answers counts the answers. PaidEnd is the
+	// end of the period that is paid for.
+	SubscriptionStatus SubscriptionStatus
+	CancelAt           time.Time
+	Answers            int
+	PaidEnd            time.Time
+	EndDue             bool // a sweep must end the subscription at the provider
+	// Invoices is how many invoices the buyer has paid after the payment of the order, and Invoiced their sum.
+	Invoices int
+	Invoiced int64
 
 	// Quantity is how many licenses the order is for; 0: one. LicensesIssued and KeySeed are zero then; see Issued and
 	// Key.

@@ -27,6 +27,10 @@ type PayOrder struct {
 	// from Seed. IssueLicenses issues the others.
 	Seed KeySeed
 	More []LicenseKey
+	// Subscription is the provider's id of the subscription that the payment starts, which is paid until PaidEnd. Both
+	// are zero for an order that is paid once.
+	Subscription string
+	PaidEnd      time.Time
 	// Upgrades: Key is that of a trial, which the same transaction makes the paid license; see UpgradeTrial.
 	Upgrades bool
 }
@@ -55,6 +59,8 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 			c.payThrough(o)
 			o.PaidAt, o.Payment, o.Paid = now, c.Payment, o.Amount
 			o.RefundDue, o.RefundBy, r.Changed = true, Provider, true
+			o.begin(c.Subscription, c.PaidEnd, now)
+			o.endSubscription(now)
 		}
 	case OrderPaid, OrderRefunded:
 	}
@@ -83,6 +89,7 @@ func (c PayOrder) pay(r *Record, status OrderStatus, now time.Time) {
 	c.payThrough(o)
 	o.PaidAt, o.Payment, o.Paid, o.LicenseKey, o.PaySeed = paidAt, c.Payment, o.Amount, c.Key, PaySeed{}
 	o.Late = status == OrderExpired
+	o.begin(c.Subscription, c.PaidEnd, now)
 	keys := []LicenseKey{c.Key}
 	if o.Quantity > 1 {
 		keys = append(keys, c.More[:min(len(c.More), o.Quantity-1)]...)

@@ -27,8 +27,9 @@ type PaymentKind string
 
 // The kinds of records of payments.
 const (
-	KindOfPayment PaymentKind = ""       // the buyer has paid
-	KindOfRefund  PaymentKind = "refund" // money of a payment goes back to the buyer
+	KindOfPayment PaymentKind = ""        // the buyer has paid
+	KindOfRefund  PaymentKind = "refund"  // money of a payment goes back to the buyer
+	KindOfInvoice PaymentKind = "invoice" // the buyer has paid a further invoice of the order's subscription
 )
 
 // PaymentState is what has become of a payment or a refund.
@@ -49,7 +50,7 @@ type Payment struct {
 	OrderNo    string
 	Provider   PaymentProvider
 	Reference  string // the provider's, the shop's own of an outside payment, or our number of a refund
-	ProviderID string // the provider's id of a refund, if it has one
+	ProviderID string // the provider's id of a refund, or of the payment of an invoice; empty: there is none
 	Refunds    string // of a refund: the reference of the payment whose money goes back
 	Amount     int64  // in the currency's minor unit
 	Currency   string
@@ -58,6 +59,10 @@ type Payment struct {
 	By         Actor  // who recorded an outside payment, or requested a refund
 	ProductID  string // empty: an older build has recorded the payment
 	Fee        *int64 // what the provider keeps of the payment; nil: not known
+	// Subscription is the provider's id of the subscription that a payment has started. The order keeps it, and not the
+	// record.
+	Subscription string
+	PeriodEnd    time.Time // of the period that an invoice pays for; zero: it pays for none
 }
 
 // Ref names the record of a payment or a refund of an owner.
@@ -105,6 +110,8 @@ func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, InvalidField("amount", fmt.Sprintf("must be the amount of the order, %d", o.Amount))
 	}
 	switch status := o.Status(now); {
+	case !o.Interval.IsZero():
+		return Result{}, ErrSubscriptionOutside
 	case status == OrderUnpaid, status == OrderExpired:
 		o.askSoon(now) // the checkout must end: the order is paid
 		c.pay(r, status, now)
@@ -151,6 +158,7 @@ func (c AddPayment) apply(r *Record, now time.Time) (Result, error) {
 		r.Payment, r.Changed = &Payment{
 			OrderNo: o.OrderNo, Provider: c.Provider, Reference: c.Payment, Amount: o.Amount,
 			Currency: o.Currency, PaidAt: o.PaidAt, RecordedAt: now, By: c.By, ProductID: o.ProductID,
+			PeriodEnd: o.PaidEnd,
 		}, true
 	case r.Payment.OrderNo != o.OrderNo:
 		return Result{}, InvalidField("reference",

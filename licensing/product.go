@@ -14,6 +14,7 @@ type Product struct {
 	Trial        TrialTerms
 	// TrialEntitlements of trials. Trial.Version names them.
 	TrialEntitlements Entitlements
+	Billing           Billing
 	Metadata          string // a compact JSON object, or empty
 	CreatedAt         time.Time
 	Rollout           Rollout // the latest rollout of its terms

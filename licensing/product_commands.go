@@ -12,6 +12,7 @@ type PutProduct struct {
 	Entitlements      Entitlements
 	Trial             TrialTerms // without Version, which follows from TrialEntitlements
 	TrialEntitlements Entitlements
+	Billing           Billing
 	Metadata          string
 }
 
@@ -32,7 +33,8 @@ func (c PutProduct) growth(r *Record, _ time.Time) Growth {
 func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 	before := r.Product
 	next := &Product{ID: c.ID, Owner: c.Owner, Name: c.Name, Terms: c.Terms, Entitlements: c.Entitlements,
-		Trial: c.Trial, TrialEntitlements: c.TrialEntitlements, Metadata: c.Metadata, CreatedAt: now}
+		Trial: c.Trial, TrialEntitlements: c.TrialEntitlements, Billing: c.Billing, Metadata: c.Metadata,
+		CreatedAt: now}
 	next.Terms.Version, next.Trial.Version = c.Entitlements.Version(), c.TrialEntitlements.Version()
 	if before != nil {
 		next.CreatedAt, next.Rollout = before.CreatedAt, before.Rollout

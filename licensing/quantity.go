@@ -76,6 +76,9 @@ func (r *Record) issue(terms Terms, by Actor, now time.Time, keys ...LicenseKey)
 	o := r.Order
 	for _, key := range keys {
 		l := terms.Issue(key, o.Owner, o.ProductID, o.OrderNo, now)
+		if !o.PaidEnd.IsZero() {
+			l.Validity, l.ExpiresAt = Period{}, o.PaidUntil(o.PaidEnd)
+		}
 		r.Issued = append(r.Issued, l)
 		r.recordLicense(l, EventLicenseIssued, by, now, nil)
 	}

@@ -286,6 +286,7 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 		kind := EventOrderRefundUpdated
 		if ends {
 			o.RefundedAt, kind = now, EventOrderRefunded
+			o.endSubscription(now)
 		}
 		r.recordOrder(kind, o.RefundBy, now)
 	default:

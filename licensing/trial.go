@@ -180,6 +180,8 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 	l.Validity, l.ExpiresAt, l.EndRecorded = Period{}, time.Time{}, time.Time{}
 	l.Grace, l.GraceRecorded, l.Notice = c.Terms.Grace, time.Time{}, Notice{}
 	switch {
+	case !o.PaidEnd.IsZero():
+		l.ExpiresAt = o.PaidUntil(o.PaidEnd)
 	case c.Terms.Validity.IsZero():
 	case c.Terms.FromActivation && l.ActivatedAt.IsZero():
 		l.Validity = c.Terms.Validity

@@ -43,7 +43,7 @@ func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (O
 // an order is paid or an attempt is over, the commands for older answers are no-ops.
 func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object) error {
 	provider := d.providers.Of(owner)
-	if provider == nil || object.Kind != ObjectCheckout && object.Kind != ObjectPayment {
+	if provider == nil || !handled(object.Kind) {
 		return nil
 	}
 	state, err := d.look(ctx, provider, object)
@@ -55,10 +55,24 @@ func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object)
 	}
 	order, err := d.node.Order(ctx, owner, state.OrderNo)
 	if err == nil {
-		_, err = d.record(ctx, provider, order, state)
+		switch object.Kind {
+		case ObjectInvoice, ObjectSubscription:
+			err = d.recordSubscription(ctx, provider, order, state)
+		default:
+			_, err = d.record(ctx, provider, order, state)
+		}
 	}
 	if licensing.ReasonOf(err) == licensing.ReasonOrderNotFound {
 		return nil
 	}
 	return err
+}
+
+// handled reports whether the desk stores answers about a kind of objects.
+func handled(kind ObjectKind) bool {
+	switch kind {
+	case ObjectCheckout, ObjectPayment, ObjectInvoice, ObjectSubscription:
+		return true
+	}
+	return false
 }

@@ -120,6 +120,7 @@ func (d *Desk) record(
 			d.node.ReportMisfit(order, state.Payment, err)
 		} else if order, err = d.Confirm(ctx, order, licensing.Payment{
 			Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At,
+			Subscription: state.Subscription, PeriodEnd: state.PeriodEnd,
 		}); err != nil {
 			return licensing.Order{}, err
 		}
@@ -200,8 +201,13 @@ func (d *Desk) AskCheckoutsDue(ctx context.Context) error {
 // of order count.
 func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
-	if err != nil || !order.CheckoutOpen() {
+	switch {
+	case err != nil:
 		return err
+	case order.Subscribed():
+		return d.askSubscriptionDue(ctx, order)
+	case !order.CheckoutOpen():
+		return nil
 	}
 	provider := d.checkoutProvider(order)
 	note := licensing.NoteAnswer{Attempt: order.Attempt}

@@ -15,6 +15,7 @@
 //   - provider.go: the interface of providers
 //   - payment.go: the desk that takes payments
 //   - checkout.go: checkouts at a provider: one at a time for each order, and the sweep that asks about them
+//   - subscription.go: subscriptions and their invoices, from callbacks and from the sweep
 //   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries
 //   - sandbox.go: the provider of test mode

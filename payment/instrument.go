@@ -91,6 +91,16 @@ func (p *instrumented) Change(ctx context.Context, order licensing.Order, change
 	return state, err
 }
 
+// Invoices implements Provider. It counts as a look.
+func (p *instrumented) Invoices(ctx context.Context, order licensing.Order) (ids []string, err error) {
+	outcome := outcomeFailed
+	defer p.count(operationLook, time.Now(), &outcome)
+	if ids, err = p.Provider.Invoices(ctx, order); err == nil {
+		outcome = outcomeOK
+	}
+	return ids, err
+}
+
 // Portal implements Provider.
 func (p *instrumented) Portal(ctx context.Context, order licensing.Order) (url string, err error) {
 	outcome := outcomeFailed

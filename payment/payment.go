@@ -15,6 +15,7 @@ type Desk struct {
 	node      *service.Service
 	providers Providers
 	checks    *fair.Places[string] // of Check, by the number of the order
+	asks      *fair.Places[string] // of askSubscription, likewise
 }
 
 // NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.
@@ -22,6 +23,7 @@ func NewDesk(n *service.Service, providers Providers) *Desk {
 	return &Desk{
 		node: n, providers: providers,
 		checks: fair.New[string](fair.Config{Places: requestPlaces, Each: 1}),
+		asks:   fair.New[string](fair.Config{Places: requestPlaces, Waiting: requestsWaiting, Each: 1}),
 	}
 }
 

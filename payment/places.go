@@ -74,6 +74,11 @@ func (p *sharing) Change(ctx context.Context, order licensing.Order, change Chan
 	return inPlace(ctx, p, func() (State, error) { return p.Provider.Change(ctx, order, change) })
 }
 
+// Invoices implements Provider.
+func (p *sharing) Invoices(ctx context.Context, order licensing.Order) ([]string, error) {
+	return inPlace(ctx, p, func() ([]string, error) { return p.Provider.Invoices(ctx, order) })
+}
+
 // Portal implements Provider.
 func (p *sharing) Portal(ctx context.Context, order licensing.Order) (string, error) {
 	return inPlace(ctx, p, func() (string, error) { return p.Provider.Portal(ctx, order) })

@@ -44,6 +44,10 @@ type Provider interface {
 	// provider has no such subscription any more, or can't change it so.
 	Change(ctx context.Context, order licensing.Order, change Change) (State, error)
 
+	// Invoices returns the ids of the paid invoices of an order's subscription, the newest first, and at least those of
+	// the latest years.
+	Invoices(ctx context.Context, order licensing.Order) ([]string, error)
+
 	// Portal returns the URL of a page of the provider where the buyer changes the card of the order's subscription.
 	// The URL is for the buyer alone, and is valid for a short time. It returns ErrRefused if there is no such page.
 	Portal(ctx context.Context, order licensing.Order) (string, error)

@@ -122,6 +122,9 @@ func (Sandbox) Change(context.Context, licensing.Order, Change) (State, error) {
 	return State{}, ErrRefused
 }
 
+// Invoices returns none: the sandbox has no subscriptions.
+func (Sandbox) Invoices(context.Context, licensing.Order) ([]string, error) { return nil, nil }
+
 // Portal refuses: the sandbox has no subscriptions.
 func (Sandbox) Portal(context.Context, licensing.Order) (string, error) { return "", ErrRefused }
 

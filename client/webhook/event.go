@@ -32,19 +32,22 @@ const (
 	OrderRefunded = "order.refunded"
 	// OrderRefundUpdated is a step of a refund that leaves the order paid: a part was refunded, the provider will send
 	// the money later, or that has failed.
-	OrderRefundUpdated = "order.refund_updated"
-	LicenseIssued      = "license.issued"
-	LicenseSuspended   = "license.suspended"
-	LicenseReinstated  = "license.reinstated"
-	LicenseRevoked     = "license.revoked"
-	LicenseRenewed     = "license.renewed"
-	LicenseUpdated     = "license.updated"
-	LicenseExpired     = "license.expired"
-	LicenseUpgraded    = "license.upgraded"       // an order was paid that names the trial
-	LicenseDeleted     = "license.deleted"        // a trial ended 90 days ago; it is the last event of its license
-	LicenseExpiring    = "license.expiring"       // some days before the end, see client.Account.ExpiringDays
-	WebhookDisabled    = "webhook.disabled"       // the service has disabled an endpoint
-	BudgetWarning      = "account.budget_warning" // the account stores four fifths of what it may
+	OrderRefundUpdated       = "order.refund_updated"
+	OrderPaymentSucceeded    = "order.payment_succeeded" // a further invoice of a subscription was paid
+	OrderPaymentFailed       = "order.payment_failed"    // the subscription is past due
+	OrderSubscriptionChanged = "order.subscription_changed"
+	LicenseIssued            = "license.issued"
+	LicenseSuspended         = "license.suspended"
+	LicenseReinstated        = "license.reinstated"
+	LicenseRevoked           = "license.revoked"
+	LicenseRenewed           = "license.renewed"
+	LicenseUpdated           = "license.updated"
+	LicenseExpired           = "license.expired"
+	LicenseUpgraded          = "license.upgraded"       // an order was paid that names the trial
+	LicenseDeleted           = "license.deleted"        // a trial ended 90 days ago; the last event of its license
+	LicenseExpiring          = "license.expiring"       // some days before the end, see client.Account.ExpiringDays
+	WebhookDisabled          = "webhook.disabled"       // the service has disabled an endpoint
+	BudgetWarning            = "account.budget_warning" // the account stores four fifths of what it may
 )
 
 // Types of events that the service records only while an endpoint or a reader of the feed listens to them.

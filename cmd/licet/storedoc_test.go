@@ -101,6 +101,15 @@ func TestDocumentedPaymentsRun(t *testing.T) {
 	}
 }
 
+// TestDocumentedSubscriptionsRun runs the commands of docs/guides/subscriptions.md.
+func TestDocumentedSubscriptionsRun(t *testing.T) {
+	t.Parallel()
+	p, _, _ := runDocumented(t, docPage(t, "guides/subscriptions.md"))
+	if got := p.want(t, 200, "GET", "/v1/products/cloud", "").Data.text("name"); got != "Cloud" {
+		t.Errorf("the product has the name %q", got)
+	}
+}
+
 // TestDocumentedSandboxRuns runs the commands of docs/guides/sandbox.md.
 func TestDocumentedSandboxRuns(t *testing.T) {
 	t.Parallel()

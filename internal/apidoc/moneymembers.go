@@ -3,6 +3,17 @@ package apidoc
 // moneyMembers describes members about payments and refunds, as members does.
 func moneyMembers() map[string]string {
 	return map[string]string{
+		"ProductDescription.billing": "how orders are paid again and again: `interval`, such as `P1M` or `P1Y`, at " +
+			"most 3 years, and `grace` between the end of the paid period and that of the license, left out: `P3D`. " +
+			"See [Subscriptions](#subscriptions). Left out: `{}`, orders are paid once",
+		"Product.billing": "how orders are paid again and again; left out: they are paid once",
+		"interval":        "the time between two payments",
+		"Billing.grace":   "the time between the end of the paid period and the end of the license",
+		"subscription":    "the [subscription](#subscriptions) of the order; left out: there is none yet",
+		"Subscription.status": "`past_due`: the latest payment has failed, and the provider tries again; " +
+			"`canceled`: it has ended",
+		"current_period_end":     "the end of the period that is paid for",
+		"cancel_at":              "when the subscription ends, or has ended; null: it renews",
 		"refund_due":             "true while money is to be refunded and the payment provider has not confirmed it",
 		"amount_refunded":        "how much has gone back to the buyer, in the minor unit",
 		"refund_pending":         "the amount of the refund that is not confirmed yet, in the minor unit; 0: none",
@@ -12,7 +23,7 @@ func moneyMembers() map[string]string {
 		"NewOrder.payment_provider": "`outside`: you [record it](#record-an-outside-payment). " +
 			"Left out: at `pay_url`",
 		"payment_reference":             "the payment's id at its provider, or your `reference`; null: there is none",
-		"OrderPayment.type":             "`payment` or `refund`",
+		"OrderPayment.type":             "`payment` of the order, later `invoice` of its subscription, or `refund`",
 		"OrderPayment.reference":        "the id at the payment provider, your `reference`, or our number of a refund",
 		"OrderPayment.payment_provider": "`sandbox` or `outside`",
 		"OrderPayment.status": "`succeeded`: the money has moved; of a refund also `pending`: the provider sends the " +

@@ -121,6 +121,8 @@ func (s *schemas) scalar(name string, typ reflect.Type) *openapi.Schema {
 		schema.Enum = words(licensing.Statuses())
 	case reflect.TypeFor[licensing.OrderStatus]():
 		schema.Enum = words(licensing.OrderStatuses())
+	case reflect.TypeFor[licensing.SubscriptionStatus]():
+		schema.Enum = words(licensing.SubscriptionStatuses())
 	case reflect.TypeFor[licensing.RolloutStatus]():
 		schema.Enum = words([]licensing.RolloutStatus{
 			licensing.RolloutRunning, licensing.RolloutPaused, licensing.RolloutDone, licensing.RolloutCanceled,

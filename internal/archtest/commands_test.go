@@ -45,6 +45,7 @@ var runners = map[string]string{
 	"docs/guides/signing.md":                    "cmd/licet TestSigningInAShell",
 	"docs/guides/sizing.md":                     "cmd/licet TestDocumentedClusterRuns",
 	"docs/guides/stripe.md":                     "cmd/licet TestDocumentedStripeRuns",
+	"docs/guides/subscriptions.md":              "cmd/licet TestDocumentedSubscriptionsRun",
 	"docs/guides/tracing.md":                    "cmd/licet TestDocumentedTracesRun",
 	"docs/guides/upgrade.md":                    "cmd/licet TestDocumentedClusterRuns",
 	"docs/guides/webhooks.md":                   "cmd/licet TestDocumentedWebhooksRun",

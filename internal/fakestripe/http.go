@@ -246,7 +246,7 @@ func (f *Fake) listRoute(a *account, route, path string, in input) answer {
 	}
 	return ok(f.page(a, kind, path, in, func(o object) bool {
 		for _, name := range []string{"payment_intent", "status", "charge", "subscription", "customer"} {
-			if want := in.text(name); want != "" && o.text(name) != want {
+			if want := in.text(name); want != "" && o.text(name) != want && o.text("_"+name) != want {
 				return false
 			}
 		}

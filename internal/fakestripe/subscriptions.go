@@ -102,6 +102,7 @@ func (f *Fake) invoice(subscription object, reason string, lines ...object) obje
 		"parent": object{"type": "subscription_details", "subscription_details": object{
 			"subscription": subscription.text("id"), "metadata": subscription["metadata"],
 		}},
+		"_subscription":      subscription.text("id"),
 		"lines":              object{"object": "list", "has_more": false, "data": lines},
 		"status_transitions": object{"paid_at": nil}, "_payments": []object{},
 	})

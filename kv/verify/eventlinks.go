@@ -50,6 +50,10 @@ func tellsItsKind(e *licensing.Event) bool {
 		fits = o != nil && is(o.CanceledAt)
 	case licensing.EventOrderRefunded:
 		fits = o != nil && is(o.RefundedAt)
+	case licensing.EventOrderPaymentSucceeded, licensing.EventOrderSubscriptionChanged:
+		fits = o != nil && o.SubscriptionStatus != ""
+	case licensing.EventOrderPaymentFailed:
+		fits = o != nil && o.SubscriptionStatus == licensing.SubscriptionPastDue
 	case licensing.EventLicenseIssued:
 		fits = l != nil && e.Sequence == 1
 	case licensing.EventLicenseSuspended:

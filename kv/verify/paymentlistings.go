@@ -19,11 +19,19 @@ type balance struct {
 	refunded int64
 	refunds  int
 	pending  map[string]int64 // refunds, by their numbers
-	unread   bool             // not all of them can be read
+	invoices int
+	invoiced int64
+	unread   bool // not all of them can be read
 }
 
 func (b *balance) add(p *licensing.Payment) {
-	if p.Kind != licensing.KindOfRefund {
+	switch p.Kind {
+	case licensing.KindOfRefund:
+	case licensing.KindOfInvoice:
+		b.invoices++
+		b.invoiced += p.Amount
+		return
+	default:
 		b.paid += p.Amount
 		return
 	}
@@ -55,6 +63,10 @@ func (v *recordChecks) checkBalance(
 			bad("refund_pending", "the pending refunds are %v, and their records are %v", pending, listed.pending)
 		case listed.refunds != o.Refunds:
 			bad("refund_count", "it has %d refunds, and there are %d records", o.Refunds, listed.refunds)
+		}
+		if (listed.invoiced != o.Invoiced || listed.invoices != o.Invoices) && !listed.unread {
+			bad("invoiced_sum", "%d was paid with %d invoices, and it has %d invoices of %d together", o.Invoiced,
+				o.Invoices, listed.invoices, listed.invoiced)
 		}
 	})
 }

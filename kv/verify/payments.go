@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -51,6 +52,8 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 				bad("order_differs", "its order %s has another currency", p.OrderNo)
 			}
 			v.wantListed(ref, p, bad)
+		case p.Kind == licensing.KindOfInvoice:
+			v.checkInvoice(ref, p, o, bad)
 		case o.PaidThrough() != p.Provider || o.Payment != p.Reference:
 			bad("order_other", "its order %s does not name it", p.OrderNo)
 		case o.Amount != p.Amount || o.Currency != p.Currency || !o.PaidAt.Equal(p.PaidAt):
@@ -59,6 +62,22 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 			v.wantListed(ref, p, bad)
 		}
 	})
+}
+
+// checkInvoice checks the record of a paid invoice of a subscription against its order.
+func (v *recordChecks) checkInvoice(
+	ref licensing.Ref, p *licensing.Payment, o *licensing.Order, bad func(rule, format string, args ...any),
+) {
+	switch {
+	case !o.Subscribed():
+		bad("invoice", "it is an invoice, and its order %s has no subscription", p.OrderNo)
+	case p.Currency != o.Currency:
+		bad("order_differs", "its order %s has another currency", p.OrderNo)
+	case p.PeriodEnd.After(o.PaidEnd):
+		bad("invoice", "it pays for a period until %s, and its order %s is paid until %s only",
+			p.PeriodEnd.Format(time.RFC3339), p.OrderNo, o.PaidEnd.Format(time.RFC3339))
+	}
+	v.wantListed(ref, p, bad)
 }
 
 // wantListed looks up the entry of a payment in the listing of its order.
@@ -99,6 +118,23 @@ func checkRefunds(o *licensing.Order, bad func(rule, format string, args ...any)
 		bad("refunds", "its open refund has an amount without a number, or a number without an amount")
 	case o.RefundedAt.IsZero() && o.PaidAmount() > 0 && o.Refunded == o.PaidAmount():
 		bad("refunds", "all that was paid is refunded, and it is not")
+	}
+}
+
+// checkSubscription checks what an order tells about its subscription.
+func checkSubscription(o *licensing.Order, bad func(rule, format string, args ...any)) {
+	known := slices.Contains(licensing.SubscriptionStatuses(), o.SubscriptionStatus)
+	switch {
+	case o.Interval.IsZero() && (o.Subscribed() || !o.PaidEnd.IsZero()):
+		bad("subscription", "it is paid once, and has a subscription or the end of a paid period")
+	case !o.Interval.IsZero() && o.PaidAt.IsZero() != o.PaidEnd.IsZero():
+		bad("subscription", "its payment has no end of the paid period, or there is an end without a payment")
+	case o.Subscribed() != known, !o.Subscribed() && (o.Answers != 0 || o.Invoices != 0 || o.EndDue):
+		bad("subscription", "its subscription has no known status, or a status without a subscription")
+	case o.EndDue && (o.AskAt.IsZero() || o.SubscriptionStatus == licensing.SubscriptionCanceled):
+		bad("subscription", "its subscription is to be ended, and no sweep does it, or it has ended")
+	case o.SubscriptionStatus == licensing.SubscriptionActive && o.AskAt.IsZero():
+		bad("subscription", "its subscription is active, and no sweep asks about it")
 	}
 }
 

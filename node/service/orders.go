@@ -65,7 +65,7 @@ func (o *Orders) CreateOrder(
 			case product == nil:
 				return licensing.ErrProductNotFound
 			}
-			order, err = o.tryOrder(ctx, owner, in, product.Terms, newProduct, claim)
+			order, err = o.tryOrder(ctx, owner, in, product, newProduct, claim)
 			return err
 		})
 		return order, replayed, err
@@ -133,7 +133,7 @@ func (o *Orders) ShowCurrentKey(ctx context.Context, order *licensing.Order) {
 // tryOrder creates an order, and the product if newProduct is not empty. It returns ErrClaimTaken if
 // another request has created the product or stored the Idempotency-Key first.
 func (o *Orders) tryOrder(
-	ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms,
+	ctx context.Context, owner licensing.Owner, in NewOrder, product *licensing.Product,
 	newProduct []store.Write, claim *node.Claim,
 ) (licensing.Order, error) {
 	if err := o.useRing(ctx); err != nil {
@@ -142,7 +142,7 @@ func (o *Orders) tryOrder(
 	if err := o.checkUpgrade(ctx, owner, &in); err != nil {
 		return licensing.Order{}, err
 	}
-	record, err := o.newOrder(owner, in, terms)
+	record, err := o.newOrder(owner, in, product)
 	if err != nil {
 		return licensing.Order{}, o.engine.CommitClaim(ctx, claim, err)
 	}
@@ -176,7 +176,12 @@ func (o *Orders) useRing(ctx context.Context) error {
 
 // newOrder returns the record of a new order. An order with amount 0 is paid by the same command as
 // any other.
-func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Terms) (licensing.Record, error) {
+func (o *Orders) newOrder(
+	owner licensing.Owner, in NewOrder, product *licensing.Product,
+) (licensing.Record, error) {
+	if err := checkBilling(in, product.Billing); err != nil {
+		return licensing.Record{}, err
+	}
 	now := o.engine.Now()
 	id, err := NewULID(now, o.cfg.Entropy, "an order")
 	if err != nil {
@@ -194,9 +199,10 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		SuccessURL:  in.SuccessURL,
 		UpgradeOf:   in.UpgradeOf,
 		Quantity:    in.Quantity,
-		Terms:       terms,
-		CreatedAt:   now,
-		ExpiresAt:   now.Add(o.orderLifetime(owner.Mode)),
+		Terms:       product.Terms,
+		Interval:    product.Billing.Interval, BillingGrace: product.Billing.Grace,
+		CreatedAt: now,
+		ExpiresAt: now.Add(o.orderLifetime(owner.Mode)),
 	}
 	if in.Amount > 0 && !in.Outside {
 		if err := o.cfg.Accepts(*order); err != nil {
@@ -220,7 +226,7 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 	if in.Amount > 0 {
 		return record, nil
 	}
-	pay := licensing.PayOrder{By: in.By, Terms: terms}
+	pay := licensing.PayOrder{By: in.By, Terms: product.Terms}
 	if err := o.newKeys(&pay, order); err != nil {
 		return licensing.Record{}, err
 	}
@@ -319,6 +325,7 @@ func (o *Orders) PayOrder(
 			return licensing.Result{}, err
 		}
 		pay.Provider, pay.Payment, pay.PaidAt = payment.Provider, payment.Reference, payment.PaidAt
+		pay.Subscription, pay.PaidEnd = payment.Subscription, payment.PeriodEnd
 		result, err = o.payRecorded(ctx, &node.Claim{}, &order, pay,
 			func(pay licensing.PayOrder) licensing.Command { return pay })
 		result.Order = o.issueNow(ctx, result.Order)

@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
+	"licet/licensing"
 	"licet/payment"
 )
 
@@ -124,4 +125,26 @@ func (p *Provider) paidUntil(ctx context.Context, invoice *sdk.Invoice) (end tim
 		lines = next
 	}
 	return end, nil
+}
+
+// Invoices implements [payment.Provider].
+func (p *Provider) Invoices(ctx context.Context, order licensing.Order) (ids []string, err error) {
+	params := &sdk.InvoiceListParams{
+		Subscription: sdk.String(order.Subscription), Status: sdk.String(sdk.InvoiceStatusPaid),
+	}
+	params.Limit = sdk.Int64(findLimit)
+	for range findPages {
+		page := &sdk.InvoiceList{}
+		if err := p.list(ctx, "/v1/invoices", params, page); err != nil {
+			return nil, failed("list the invoices", err)
+		}
+		for _, invoice := range page.Data {
+			ids = append(ids, invoice.ID)
+		}
+		if !page.HasMore || len(page.Data) == 0 {
+			break
+		}
+		params.StartingAfter = sdk.String(page.Data[len(page.Data)-1].ID)
+	}
+	return ids, nil
 }

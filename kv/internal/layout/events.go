@@ -174,5 +174,6 @@ func EventOrder(o *licensing.Order) licensing.Order {
 		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late,
 		RefundDue: o.RefundDue, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
 		Refunded: o.Refunded, Refunds: o.Refunds, RefundNo: o.RefundNo, Refunding: o.Refunding,
+		SubscriptionStatus: o.SubscriptionStatus, PaidEnd: o.PaidEnd, CancelAt: o.CancelAt,
 	}
 }

@@ -42,7 +42,7 @@ func (s *Payment) table() fieldTable {
 		textField(1, &p.OrderNo), textField(2, &p.Provider), textField(3, &p.Reference), numberField(4, &p.Amount),
 		textField(5, &p.Currency), timeField(6, &p.PaidAt), timeField(7, &p.RecordedAt), textField(8, &p.By),
 		textField(9, &p.Kind), textField(10, &p.State), customField(11, &p.Fee, appendAmount, decodeAmount),
-		textField(12, &p.ProviderID), textField(16, &p.Refunds),
+		textField(12, &p.ProviderID), timeField(13, &p.PeriodEnd), textField(16, &p.Refunds),
 		textField(20, &p.ProductID),
 		writersField(PaymentWriter, &s.Writers), unknownFields(&s.Unknown),
 	}

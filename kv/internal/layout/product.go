@@ -27,6 +27,8 @@ func (s *Product) table() fieldTable {
 		messageField(6, &p.Rollout, rolloutTable),
 		messageField(7, &p.Trial, trialTermsTable),
 		textField(8, &p.TrialEntitlements),
+		{9, periodVar{&p.Billing.Interval}},
+		{10, periodVar{&p.Billing.Grace}},
 		writersField(ProductWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}

@@ -71,6 +71,7 @@ func (s productGroup) productsPut() *cobra.Command {
 	var extra, entitled string
 	var trial trialFlags
 	var match client.DeviceMatch
+	var billing client.Billing
 	return s.command(spec{
 		use: "put PRODUCT_ID", short: "Create a product or replace its terms",
 		long: `Create a product or replace its terms. A flag that you leave out sets its default, not the
@@ -81,7 +82,8 @@ terms to them.`,
   licet products put studio --entitlements '{"export":true,"projects":10}'
   licet products put render --max-devices 50 --device-mode leased --lease-seconds 600
   licet products put editor --validity P1Y --trial-validity P14D
-  licet products put desk --inactive-after P90D --match-at-least 3`,
+  licet products put desk --inactive-after P90D --match-at-least 3
+  licet products put cloud --billing P1M --billing-grace P5D`,
 		route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
@@ -107,6 +109,10 @@ terms to them.`,
 			fs.IntVar(&terms.MaxLeaseSeconds, "max-lease-seconds", 0,
 				"`length` of the longest lease that a device may ask for, in seconds (default: lease-seconds)")
 			trial.add(cmd)
+			fs.StringVar(&billing.Interval, "billing", "",
+				"`interval` of the payments of a subscription, such as P1M or P1Y (default: orders are paid once)")
+			fs.StringVar(&billing.Grace, "billing-grace", "", "`duration` between the end of the paid period and the "+
+				"end of the license; with --billing (default: P3D)")
 			fs.StringVar(&terms.InactiveAfter, "inactive-after", "", "`duration` without use after which a device "+
 				"loses its slot to another, such as P90D (default: never)")
 			fs.IntVar(&match.AtLeast, "match-at-least", 0, "`number` of equal components by which a device is "+
@@ -125,6 +131,9 @@ terms to them.`,
 			terms.MaxDevices = &devices
 			if terms.DeviceMatch = nil; match != (client.DeviceMatch{}) {
 				terms.DeviceMatch = &match
+			}
+			if terms.Billing = nil; billing != (client.Billing{}) {
+				terms.Billing = &billing
 			}
 			if terms.Metadata, err = metadata(extra); err != nil {
 				return err

@@ -1,0 +1,216 @@
+package licensing
+
+import "time"
+
+// An order for a product with billing starts a subscription at the payment provider. The order holds what the latest
+// answer of the provider said about the subscription. Each invoice that the buyer has paid is a record of its own, and
+// extends the license once. The payment of the order is the first invoice.
+//
+// The answers about a subscription can go back: a subscription that is past due becomes active again. So the order
+// counts the answers, and NoteSubscription carries the count that was read before the question: an older answer never
+// replaces a newer answer. Invoices need no count: each has its record, and the paid end only moves forward.
+
+// Billing is how a product is paid again and again.
+type Billing struct {
+	Interval Period // zero: the product is paid once
+	// Grace is the time between the end of the paid period and the end of the license. The provider charges the buyer
+	// in this time, and so the license does not expire before the next payment arrives.
+	Grace Period
+}
+
+// Recurs reports whether orders of the product start a subscription.
+func (b Billing) Recurs() bool { return !b.Interval.IsZero() }
+
+// DefaultBillingGrace is the grace of billing without a description. Stripe charges about an hour after a period ends,
+// and tries again in the following days.
+var DefaultBillingGrace = Period{Days: 3}
+
+// SubscriptionStatus is the state of a subscription.
+type SubscriptionStatus string
+
+// The states of subscriptions.
+const (
+	SubscriptionActive   SubscriptionStatus = "active"
+	SubscriptionPastDue  SubscriptionStatus = "past_due" // the payment of an invoice has failed
+	SubscriptionCanceled SubscriptionStatus = "canceled" // it has ended
+)
+
+// SubscriptionStatuses lists the states of subscriptions.
+func SubscriptionStatuses() []SubscriptionStatus {
+	return []SubscriptionStatus{SubscriptionActive, SubscriptionPastDue, SubscriptionCanceled}
+}
+
+// When a sweep asks the provider about a subscription.
+const (
+	subscriptionFirstAsk = 10 * time.Minute // after the paid period has ended
+	subscriptionNextAsk  = time.Hour        // after the latest answer, if that has moved nothing
+	// subscriptionPause makes the questions about a subscription rarer that is not paid for long: one more part of the
+	// time since the end of the paid period.
+	subscriptionPause = 8
+)
+
+// Subscribed reports whether the order has a subscription.
+func (o *Order) Subscribed() bool { return o.Subscription != "" }
+
+// PaidUntil returns when a license ends that is paid for until the end of a period: with the grace of billing after
+// that. The zero time stays.
+func (o *Order) PaidUntil(end time.Time) time.Time {
+	if end.IsZero() {
+		return time.Time{}
+	}
+	if until := o.BillingGrace.AddTo(end); until.Year() <= lastYear {
+		return until
+	}
+	return time.Date(lastYear, 12, 31, 23, 59, 59, 0, time.UTC)
+}
+
+// begin stores which period the payment of an order pays for, and the subscription that it starts. A provider without
+// subscriptions has taken the payment of one interval.
+func (o *Order) begin(subscription string, paidEnd, now time.Time) {
+	if o.Interval.IsZero() {
+		return
+	}
+	if o.PaidEnd = paidEnd; paidEnd.IsZero() {
+		o.PaidEnd = o.Interval.AddTo(now)
+	}
+	if subscription != "" {
+		o.Subscription, o.SubscriptionStatus = subscription, SubscriptionActive
+		o.planAsk(now)
+	}
+}
+
+// endSubscription makes a sweep end the subscription at the provider, at once: no more is to be paid.
+func (o *Order) endSubscription(now time.Time) {
+	if o.Subscribed() && o.SubscriptionStatus != SubscriptionCanceled {
+		o.EndDue, o.AskAt = true, now
+	}
+}
+
+// planAsk plans the next question of a sweep about the subscription.
+func (o *Order) planAsk(now time.Time) {
+	switch first := o.PaidEnd.Add(subscriptionFirstAsk); {
+	case o.SubscriptionStatus == SubscriptionCanceled:
+		o.AskAt = time.Time{}
+	case !o.EndDue && o.SubscriptionStatus == SubscriptionActive && first.After(now):
+		o.AskAt = first
+	case o.PaidEnd.IsZero():
+		o.AskAt = now.Add(subscriptionNextAsk)
+	default:
+		o.AskAt = now.Add(max(subscriptionNextAsk, now.Sub(o.PaidEnd)/subscriptionPause))
+	}
+}
+
+// NoteSubscription records what the payment provider has answered about the subscription of an order. It is a no-op if
+// another answer was recorded since After was read, or if the order has no subscription: then Result.Created is false,
+// and the caller must ask again.
+type NoteSubscription struct {
+	After    int                // how many answers the order had before the provider was asked
+	Status   SubscriptionStatus // empty: the provider could not be asked, and a sweep asks later
+	CancelAt time.Time          // when the subscription ends; zero: it renews
+}
+
+// DeviceID is empty: no device is touched.
+func (NoteSubscription) DeviceID() string { return "" }
+
+func (NoteSubscription) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if !o.Subscribed() || o.Answers != c.After {
+		return Result{Order: *o}, nil
+	}
+	before, canceled := o.SubscriptionStatus, o.CancelAt
+	o.Answers++
+	if c.Status != "" {
+		o.SubscriptionStatus, o.CancelAt = c.Status, c.CancelAt
+		o.EndDue = o.EndDue && c.Status != SubscriptionCanceled
+	}
+	o.planAsk(now)
+	r.Changed = true
+	switch {
+	case before != SubscriptionPastDue && o.SubscriptionStatus == SubscriptionPastDue:
+		r.recordOrder(EventOrderPaymentFailed, Provider, now)
+	case before != o.SubscriptionStatus || !canceled.Equal(o.CancelAt):
+		r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
+	}
+	return Result{Order: *o, Created: true}, nil
+}
+
+// AddInvoice creates the record of a paid invoice of a subscription. It is a no-op if the record exists; otherwise
+// Result.Created is true, and the same transaction must count the invoice in its order (CountInvoice) and extend the
+// license (ExtendLicense).
+type AddInvoice struct{ Invoice Payment }
+
+// DeviceID is empty: no device is touched.
+func (AddInvoice) DeviceID() string { return "" }
+
+func (AddInvoice) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c AddInvoice) apply(r *Record, now time.Time) (Result, error) {
+	if r.Payment != nil {
+		return Result{}, nil
+	}
+	invoice := c.Invoice
+	invoice.Kind, invoice.RecordedAt = KindOfInvoice, now
+	if invoice.PaidAt.IsZero() || invoice.PaidAt.After(now) {
+		invoice.PaidAt = now
+	}
+	r.Payment, r.Changed = &invoice, true
+	return Result{Created: true}, nil
+}
+
+// CountInvoice adds a new paid invoice to its order, and moves the end of the paid period forward.
+type CountInvoice struct {
+	New     bool // as AddInvoice has returned it: otherwise CountInvoice is a no-op
+	Invoice Payment
+}
+
+// DeviceID is empty: no device is touched.
+func (CountInvoice) DeviceID() string { return "" }
+
+func (CountInvoice) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c CountInvoice) apply(r *Record, now time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.New {
+		o.Invoices++
+		o.Invoiced += c.Invoice.Amount
+		if c.Invoice.PeriodEnd.After(o.PaidEnd) {
+			o.PaidEnd = c.Invoice.PeriodEnd
+			if !o.EndDue {
+				o.planAsk(now)
+			}
+		}
+		r.recordOrder(EventOrderPaymentSucceeded, Provider, now)
+	}
+	return Result{Order: *o}, nil
+}
+
+// ExtendLicense moves the end of a license to a later time. It is a no-op for a license that ends later, that never
+// ends, or that is revoked.
+type ExtendLicense struct {
+	End time.Time // zero: ExtendLicense is a no-op
+}
+
+// DeviceID is empty: no device is touched.
+func (ExtendLicense) DeviceID() string { return "" }
+
+func (ExtendLicense) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c ExtendLicense) apply(r *Record, now time.Time) (Result, error) {
+	l := r.License
+	if l == nil || c.End.IsZero() {
+		return Result{}, nil
+	}
+	if l.RevokedAt.IsZero() && !l.ExpiresAt.IsZero() && c.End.After(l.ExpiresAt) {
+		l.extendTo(c.End, now)
+		r.recordLicense(l, EventLicenseRenewed, Provider, now, nil)
+	}
+	return Result{License: *l}, nil
+}

@@ -1,0 +1,91 @@
+package service
+
+import (
+	"context"
+
+	"licet/licensing"
+	"licet/node"
+	"licet/node/store"
+)
+
+// checkBilling refuses what an order for a product with billing can't have.
+func checkBilling(in NewOrder, billing licensing.Billing) error {
+	switch {
+	case !billing.Recurs():
+		return nil
+	case in.Quantity > 1:
+		return licensing.InvalidField("quantity",
+			"must be 1 for a product with billing: its subscription pays for one license, with max_devices as seats")
+	case in.Amount == 0:
+		return licensing.InvalidField("amount", "must be more than 0 for a product with billing")
+	case in.Outside:
+		return licensing.InvalidField("payment_provider",
+			"must be left out for a product with billing: a payment provider must charge the subscription")
+	}
+	return nil
+}
+
+// NoteSubscription records an answer about the subscription of an order. noted is false if another answer was recorded
+// since the order was read: then the caller must ask the provider again.
+func (o *Orders) NoteSubscription(
+	ctx context.Context, order licensing.Order, note licensing.NoteSubscription,
+) (now licensing.Order, noted bool, err error) {
+	note.After = order.Answers
+	result, err := o.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), note)
+	return result.Order, result.Created, err
+}
+
+// InvoiceRecorded reports whether the invoice of an owner with a provider's id has a record.
+func (o *Orders) InvoiceRecorded(
+	ctx context.Context, owner licensing.Owner, provider licensing.PaymentProvider, id string,
+) (bool, error) {
+	loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.PaymentRef(owner, provider, id)})
+	return err == nil && loaded[0].Record.Payment != nil, err
+}
+
+// RecordInvoice stores the record of a paid invoice, counts the invoice in its order and extends the order's license,
+// in one transaction. It is a no-op for an invoice that has a record, and for the invoice that was paid with the
+// payment of the order.
+func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoice licensing.Payment) error {
+	_, err := admitted(ctx, o.core, order.Owner, func(node.Place) (none struct{}, err error) {
+		// The key of the license as the order stores it: the caller may have the key that the license has now.
+		stored, err := o.readOrder(ctx, order.Owner, order.OrderNo)
+		if err != nil || invoice.ProviderID == stored.Payment {
+			return none, err
+		}
+		record := licensing.PaymentRef(order.Owner, invoice.Provider, invoice.Reference)
+		ref := licensing.OrderRef(order.Owner, order.OrderNo)
+		steps := []node.Step{
+			{Ref: record, Cmd: licensing.AddInvoice{Invoice: invoice}},
+			{Ref: ref, Then: func(added licensing.Result) licensing.Command {
+				return licensing.CountInvoice{New: added.Created, Invoice: invoice}
+			}},
+		}
+		locks := []licensing.Ref{record, ref}
+		if !stored.LicenseKey.IsZero() {
+			license := licensing.LicenseRef(stored.LicenseKey)
+			locks, steps = append(locks, license), append(steps, node.Step{
+				Ref: license, Then: func(added licensing.Result) licensing.Command {
+					if !added.Created {
+						return licensing.ExtendLicense{}
+					}
+					return licensing.ExtendLicense{End: stored.PaidUntil(invoice.PeriodEnd)}
+				},
+			})
+		}
+		return none, o.lockedTogether(ctx, locks, steps)
+	})
+	return err
+}
+
+// lockedTogether runs the steps of one transaction under the locks of records.
+func (o *Orders) lockedTogether(ctx context.Context, locks []licensing.Ref, steps []node.Step) error {
+	if len(locks) == 0 {
+		_, err := o.engine.SwapTogether(ctx, steps...)
+		return err
+	}
+	_, err := o.engine.WithRecordLock(ctx, locks[0], func(ctx context.Context) (none licensing.Result, err error) {
+		return none, o.lockedTogether(ctx, locks[1:], steps)
+	})
+	return err
+}

@@ -1,0 +1,189 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"licet/internal/fair"
+	"licet/licensing"
+)
+
+// maxQuestions bounds how often one call asks about a subscription whose order others change meanwhile.
+const maxQuestions = 10
+
+// errRivals means that other answers about a subscription were recorded between each question and its answer.
+var errRivals = errors.New("others record answers about the subscription all the time")
+
+// recordSubscription stores what the provider says about an invoice or about a subscription of an order. The invoice
+// of an order that is not paid yet pays the order.
+func (d *Desk) recordSubscription(
+	ctx context.Context, provider Provider, order licensing.Order, state State,
+) (err error) {
+	switch {
+	case order.Interval.IsZero() || order.Subscribed() && state.Subscription != order.Subscription:
+		return nil // of another subscription, which only names the order
+	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone && order.PaidAt.IsZero():
+		if order, err = d.record(ctx, provider, order, state); err != nil {
+			return err
+		}
+	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone:
+		if err := d.recordInvoice(ctx, provider, order, state); err != nil {
+			return err
+		}
+	}
+	if !order.Subscribed() {
+		return nil // the payment of the order will bring the subscription
+	}
+	return d.askSubscription(ctx, provider, order)
+}
+
+// recordInvoice stores a paid invoice.
+func (d *Desk) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
+	if err := fitsSubscription(order, state); err != nil {
+		d.node.ReportMisfit(order, state.ID, err)
+		return nil
+	}
+	return d.node.RecordInvoice(ctx, order, licensing.Payment{
+		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment,
+		Amount: state.Amount, Currency: state.Currency, PaidAt: state.At, PeriodEnd: state.PeriodEnd, Fee: state.Fee,
+		ProductID: order.ProductID,
+	})
+}
+
+// fitsSubscription returns an error if an invoice at the provider can't be of the order's subscription.
+func fitsSubscription(order licensing.Order, state State) error {
+	switch {
+	case state.OrderNo != order.OrderNo:
+		return fmt.Errorf("the invoice is of the order %q", state.OrderNo)
+	case state.Live != (order.Owner.Mode == licensing.Live):
+		return fmt.Errorf("the invoice is live: %t, but the order is of mode %s", state.Live, order.Owner.Mode)
+	case state.Currency != order.Currency || state.Amount < 0 || state.Amount > licensing.MaxAmount:
+		return fmt.Errorf("the invoice is of %d %s, but the order is in %s", state.Amount, state.Currency,
+			order.Currency)
+	}
+	return nil
+}
+
+// askSubscription asks the provider about the subscription of an order, and records the answer. If another answer was
+// recorded since the order was read, askSubscription asks again: so an older answer never replaces a newer answer.
+//
+// The record of a subscription that is not active, or that is in a period that is not paid for, lacks invoices
+// perhaps: their callbacks may be lost. Then askSubscription looks for them.
+//
+// Callbacks about one subscription come many at a time. A node asks for one after the other, so that they don't make
+// each other ask again.
+func (d *Desk) askSubscription(ctx context.Context, provider Provider, order licensing.Order) error {
+	if err := d.asks.Enter(ctx, order.OrderNo); err != nil {
+		if errors.Is(err, fair.ErrFull) {
+			err = licensing.ErrOverloaded
+		}
+		return err
+	}
+	defer d.asks.Leave(order.OrderNo)
+	for range maxQuestions {
+		order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
+		if err != nil {
+			return err
+		}
+		state, err := d.subscriptionState(ctx, provider, order)
+		if err != nil {
+			return err
+		}
+		status := statusOf(state.Outcome)
+		if status != licensing.SubscriptionActive || state.PeriodEnd.After(order.PaidEnd) {
+			if err := d.findInvoices(ctx, provider, order); err != nil {
+				return err
+			}
+		}
+		_, noted, err := d.node.NoteSubscription(ctx, order,
+			licensing.NoteSubscription{Status: status, CancelAt: state.CancelAt})
+		if err != nil || noted {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", licensing.ErrUnavailable, errRivals)
+}
+
+// subscriptionState asks the provider about the subscription of an order, and ends the subscription if that is due. A
+// subscription that the provider does not know has ended.
+func (d *Desk) subscriptionState(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
+	object := Object{Kind: ObjectSubscription, ID: order.Subscription}
+	if order.EndDue {
+		state, err := d.change(ctx, provider, order, Change{End: EndNow})
+		if err == nil || !errors.Is(err, ErrRefused) {
+			return state, providerError(err)
+		}
+	}
+	state, err := d.look(ctx, provider, object)
+	if errors.Is(err, ErrUnknownObject) {
+		return State{Object: object, Outcome: OutcomeEnded, CancelAt: order.CancelAt}, nil
+	}
+	return state, providerError(err)
+}
+
+// providerError is providerFailed for an error that may be nil.
+func providerError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return providerFailed(err)
+}
+
+func statusOf(outcome Outcome) licensing.SubscriptionStatus {
+	switch outcome {
+	case OutcomeDone:
+		return licensing.SubscriptionActive
+	case OutcomeEnded:
+		return licensing.SubscriptionCanceled
+	}
+	return licensing.SubscriptionPastDue
+}
+
+// findInvoices records the paid invoices of a subscription that have no record, the oldest first.
+func (d *Desk) findInvoices(ctx context.Context, provider Provider, order licensing.Order) error {
+	ids, err := provider.Invoices(ctx, order)
+	if err != nil {
+		return providerError(err)
+	}
+	for i := len(ids) - 1; i >= 0; i-- {
+		recorded, err := d.node.InvoiceRecorded(ctx, order.Owner, provider.Name(), ids[i])
+		if err != nil {
+			return err
+		}
+		if recorded {
+			continue
+		}
+		state, err := d.look(ctx, provider, Object{Kind: ObjectInvoice, ID: ids[i]})
+		switch {
+		case errors.Is(err, ErrUnknownObject):
+		case err != nil:
+			return providerError(err)
+		case state.Outcome == OutcomeDone:
+			if err := d.recordInvoice(ctx, provider, order, state); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// change asks the provider to change the subscription of an order.
+func (d *Desk) change(ctx context.Context, provider Provider, order licensing.Order, change Change) (State, error) {
+	span := startSpan(ctx, operationChange)
+	state, err := provider.Change(ctx, order, change)
+	endSpan(span, err)
+	return state, err
+}
+
+// askSubscriptionDue asks the provider about a subscription about which a sweep must ask.
+func (d *Desk) askSubscriptionDue(ctx context.Context, order licensing.Order) error {
+	if order.AskAt.IsZero() {
+		return nil
+	}
+	if provider := d.checkoutProvider(order); provider != nil {
+		return d.askSubscription(ctx, provider, order)
+	}
+	_, _, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{}) // the provider may be set up again
+	return err
+}

@@ -1,0 +1,350 @@
+package payment_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"licet/internal/fakestripe"
+	"licet/licensing"
+	"licet/node/service"
+	"licet/node/store"
+	"licet/payment"
+	"licet/payment/stripe"
+)
+
+// subscriber is a service in front of a stand-in of Stripe.
+type subscriber struct {
+	*fixture
+	fake  *fakestripe.Fake
+	other *payment.Desk // of another node
+}
+
+const fakeKey = "sk_test_acme0123456789"
+
+func atStripe(t *testing.T) *subscriber {
+	t.Helper()
+	s := &subscriber{fixture: newFixture(t), fake: fakestripe.New(1)}
+	t.Cleanup(s.fake.Close)
+	s.fake.AddKey(fakeKey)
+	provider := stripe.New(stripe.Config{
+		Secrets: func() stripe.Secrets { return stripe.Secrets{Key: fakeKey} },
+		Client:  stripe.NewClient(s.fake.URL),
+		Show: func(_ context.Context, o licensing.Order) (stripe.Page, error) {
+			return stripe.Page{URL: "https://shop.example/pay/" + o.OrderNo, Product: "Pro"}, nil
+		},
+		Clock: s.fake.Now,
+	})
+	s.node, s.desk = s.open(s.store, provider)
+	_, s.other = s.open(s.fixture.other, provider)
+	if _, _, err := s.node.PutProduct(s.ctx, licensing.PutProduct{
+		ID: "cloud", Owner: owner, Terms: licensing.DefaultTerms(),
+		Billing: licensing.Billing{Interval: licensing.Period{Months: 1}, Grace: licensing.Period{Days: 3}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// subscribe makes an order that a buyer pays, and returns it as it is then.
+func (s *subscriber) subscribe() licensing.Order {
+	s.t.Helper()
+	o, _, err := s.node.CreateOrder(s.ctx, owner, service.NewOrder{ProductID: "cloud", Amount: 900, Currency: "EUR"})
+	if err == nil {
+		_, _, err = s.desk.Pay(s.ctx, o)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	o = s.order(o)
+	if err := s.fake.Pay(o.Checkout, fakestripe.CardPays); err != nil {
+		s.t.Fatal(err)
+	}
+	s.called(payment.ObjectCheckout, o.Checkout)
+	return s.order(o)
+}
+
+func (s *subscriber) order(o licensing.Order) licensing.Order {
+	s.t.Helper()
+	stored, err := s.node.Order(s.ctx, owner, o.OrderNo)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return stored
+}
+
+func (s *subscriber) license(o licensing.Order) licensing.License {
+	s.t.Helper()
+	view, err := s.node.License(s.ctx, owner, o.LicenseKey, store.DevicePage{Owner: owner})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return view.License
+}
+
+// called delivers a callback about an object four times, at two nodes at the same time.
+func (s *subscriber) called(kind payment.ObjectKind, id string) {
+	s.t.Helper()
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			desk := s.desk
+			if i%2 == 1 {
+				desk = s.other
+			}
+			if err := desk.Called(s.ctx, owner, payment.Object{Kind: kind, ID: id}); err != nil {
+				s.t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// advance moves all clocks.
+func (s *subscriber) advance(d time.Duration) {
+	s.clock.ahead += d
+	s.fake.Advance(d)
+}
+
+// payments returns the amounts of the order's payments by kind.
+func (s *subscriber) payments(o licensing.Order) map[licensing.PaymentKind][]int64 {
+	s.t.Helper()
+	list, err := s.node.ListPayments(s.ctx, owner, o.OrderNo, store.Page{Limit: 100})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	amounts := map[licensing.PaymentKind][]int64{}
+	for _, p := range list.Items {
+		amounts[p.Kind] = append(amounts[p.Kind], p.Amount)
+	}
+	return amounts
+}
+
+// balanced checks the payments of an order against the stand-in's own ledger, and the end of its license.
+func (s *subscriber) balanced(what string, o licensing.Order, payments int) licensing.Order {
+	s.t.Helper()
+	o = s.order(o)
+	var sum int64
+	count := 0
+	for _, amounts := range s.payments(o) {
+		for _, amount := range amounts {
+			sum += amount
+			count++
+		}
+	}
+	if kept := s.fake.Kept(o.OrderNo); sum != kept || count != payments || o.Invoices != payments-1 ||
+		o.Paid+o.Invoiced != sum {
+		s.t.Errorf("%s: %d payments of %d cents are recorded, want %d; Stripe has %d cents; the order is %+v", what,
+			count, sum, payments, kept, o)
+	}
+	if l := s.license(o); !l.ExpiresAt.Equal(o.PaidEnd.AddDate(0, 0, 3)) {
+		s.t.Errorf("%s: the license ends at %s, and is paid until %s", what, l.ExpiresAt, o.PaidEnd)
+	}
+	return o
+}
+
+// TestSubscriptionRenews: the first invoice is the payment of the order. Each further invoice is recorded once, however
+// often and in whatever order its callbacks come, and extends the license once.
+func TestSubscriptionRenews(t *testing.T) {
+	s := atStripe(t)
+	o := s.balanced("first payment", s.subscribe(), 1)
+	if !o.Subscribed() || o.SubscriptionStatus != licensing.SubscriptionActive || o.CheckoutOpen() {
+		t.Errorf("%+v", o)
+	}
+	for _, id := range s.fake.IDs("invoice") {
+		s.called(payment.ObjectInvoice, id)
+	}
+	s.balanced("callback of the first invoice", o, 1)
+	first := o.PaidEnd
+	for range 2 {
+		s.advance(time.Until(s.order(o).PaidEnd) - s.clock.ahead + time.Hour + 31*24*time.Hour)
+	}
+	invoices := s.fake.IDs("invoice")
+	var group sync.WaitGroup
+	for i := len(invoices) - 1; i >= 0; i-- {
+		group.Go(func() { s.called(payment.ObjectInvoice, invoices[i]) })
+	}
+	group.Go(func() { s.called(payment.ObjectSubscription, o.Subscription) })
+	group.Wait()
+	if o = s.balanced("renewals", o, len(invoices)); !o.PaidEnd.After(first.AddDate(0, 1, 0)) || len(invoices) < 3 {
+		t.Errorf("%d invoices, paid until %s, at first until %s", len(invoices), o.PaidEnd, first)
+	}
+	// The shop shortens the license: a late repetition of a callback does not extend it again.
+	short := s.node.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
+	if _, err := s.node.Do(s.ctx, licensing.LicenseRef(o.LicenseKey), licensing.RenewLicense{
+		Target: licensing.Target{Key: o.LicenseKey}, ExpiresAt: short}); err != nil {
+		t.Fatal(err)
+	}
+	s.called(payment.ObjectInvoice, invoices[len(invoices)-1])
+	if l := s.license(o); !l.ExpiresAt.Equal(short) {
+		t.Errorf("a repeated callback extends the license to %s", l.ExpiresAt)
+	}
+}
+
+// TestInvoiceFirst: if the callback of the first invoice comes before that of the checkout, it pays the order.
+func TestInvoiceFirst(t *testing.T) {
+	s := atStripe(t)
+	o, _, err := s.node.CreateOrder(s.ctx, owner, service.NewOrder{ProductID: "cloud", Amount: 900, Currency: "EUR"})
+	if err == nil {
+		_, _, err = s.desk.Pay(s.ctx, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = s.order(o)
+	if err := s.fake.Pay(o.Checkout, fakestripe.CardPays); err != nil {
+		t.Fatal(err)
+	}
+	s.called(payment.ObjectInvoice, s.fake.IDs("invoice")[0])
+	s.called(payment.ObjectSubscription, s.order(o).Subscription)
+	s.called(payment.ObjectCheckout, o.Checkout)
+	if o = s.balanced("invoice first", o, 1); !o.Subscribed() {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestSubscriptionCallbacksLost: without any callback, the sweep finds the renewals, a failed payment, its later
+// success and the end.
+func TestSubscriptionCallbacksLost(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	sweep := func(what string, want licensing.SubscriptionStatus, payments int) {
+		t.Helper()
+		if err := s.desk.AskCheckoutsDue(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if o = s.balanced(what, o, payments); o.SubscriptionStatus != want {
+			t.Errorf("%s: the subscription is %s, want %s", what, o.SubscriptionStatus, want)
+		}
+	}
+	untilEnd := func() time.Duration { return o.PaidEnd.Sub(s.node.Now()) }
+	sweep("nothing is due", licensing.SubscriptionActive, 1)
+	s.advance(untilEnd() + 32*24*time.Hour)
+	sweep("two renewals", licensing.SubscriptionActive, 3)
+	s.fake.SetCard(o.Subscription, fakestripe.CardDeclined)
+	s.advance(untilEnd() + time.Hour)
+	sweep("declined", licensing.SubscriptionPastDue, 3)
+	s.fake.SetCard(o.Subscription, fakestripe.CardPays)
+	s.advance(4 * 24 * time.Hour)
+	sweep("another card", licensing.SubscriptionActive, 4)
+	s.fake.SetCard(o.Subscription, fakestripe.CardDeclined)
+	for range 4 {
+		s.advance(max(untilEnd(), 0) + 5*24*time.Hour)
+	}
+	sweep("declined to the end", licensing.SubscriptionCanceled, 4)
+	if l := s.license(o); !o.AskAt.IsZero() || l.Status(s.node.Now()) != licensing.Expired {
+		t.Errorf("in the end: %+v", o)
+	}
+}
+
+// TestProrationExtendsNothing: the invoice of a change is a payment, and pays for no period.
+func TestProrationExtendsNothing(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	provider := stripe.New(stripe.Config{
+		Secrets: func() stripe.Secrets { return stripe.Secrets{Key: fakeKey} }, Client: stripe.NewClient(s.fake.URL),
+		Clock: s.fake.Now,
+	})
+	if _, err := provider.Change(s.ctx, o, payment.Change{Amount: 5000, Prorate: true, Once: "chg_1"}); err != nil {
+		t.Fatal(err)
+	}
+	invoices := s.fake.IDs("invoice")
+	s.called(payment.ObjectInvoice, invoices[len(invoices)-1])
+	if now := s.balanced("proration", o, 2); !now.PaidEnd.Equal(o.PaidEnd) {
+		t.Errorf("paid until %s, before until %s", now.PaidEnd, o.PaidEnd)
+	}
+}
+
+// TestRefundEndsSubscription: after the refund of an order, a sweep ends its subscription, also if Stripe is down at
+// first.
+func TestRefundEndsSubscription(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	if _, _, err := s.desk.Refund(s.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if o = s.order(o); !o.EndDue {
+		t.Errorf("%+v", o)
+	}
+	s.fake.Fail("DELETE", "/v1/subscriptions/"+o.Subscription, fakestripe.Busy, 1)
+	_ = s.desk.AskCheckoutsDue(s.ctx)
+	for range 3 {
+		s.advance(2 * time.Hour)
+		if err := s.desk.AskCheckoutsDue(s.ctx); err != nil {
+			t.Log(err)
+		}
+	}
+	if o = s.order(o); o.EndDue || o.SubscriptionStatus != licensing.SubscriptionCanceled || !o.AskAt.IsZero() {
+		t.Errorf("%+v", o)
+	}
+	s.advance(40 * 24 * time.Hour)
+	if n := len(s.fake.IDs("invoice")); n != 1 {
+		t.Errorf("the buyer got %d invoices", n)
+	}
+}
+
+// slow is a provider whose answers about subscriptions wait.
+type slow struct {
+	payment.Provider
+	asked   chan struct{}
+	proceed chan struct{}
+	once    sync.Once
+}
+
+func (p *slow) Look(ctx context.Context, object payment.Object) (payment.State, error) {
+	state, err := p.Provider.Look(ctx, object)
+	if object.Kind == payment.ObjectSubscription {
+		p.once.Do(func() {
+			close(p.asked)
+			<-p.proceed
+		})
+	}
+	return state, err
+}
+
+// TestOlderAnswer: an answer that waits while the subscription changes does not replace the newer answer, not even if
+// the state before the question is back.
+func TestOlderAnswer(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	inner := stripe.New(stripe.Config{
+		Secrets: func() stripe.Secrets { return stripe.Secrets{Key: fakeKey} }, Client: stripe.NewClient(s.fake.URL),
+		Clock: s.fake.Now,
+	})
+	waits := &slow{Provider: inner, asked: make(chan struct{}), proceed: make(chan struct{})}
+	_, desk := s.open(s.store, waits)
+	change := func(c payment.Change) {
+		t.Helper()
+		if _, err := inner.Change(s.ctx, o, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(payment.Change{End: payment.EndOfPeriod})
+	done := make(chan error)
+	go func() {
+		done <- desk.Called(s.ctx, owner, payment.Object{Kind: payment.ObjectSubscription, ID: o.Subscription})
+	}()
+	<-waits.asked // with an answer that it was asked for by Called itself
+	change(payment.Change{Resume: true})
+	s.called(payment.ObjectSubscription, o.Subscription)
+	close(waits.proceed)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if o = s.order(o); !o.CancelAt.IsZero() || o.SubscriptionStatus != licensing.SubscriptionActive {
+		t.Errorf("an older answer is recorded: %+v", o)
+	}
+}
+
+// TestForeignSubscription: an invoice of another subscription that names the order changes nothing.
+func TestForeignSubscription(t *testing.T) {
+	s := atStripe(t)
+	a, b := s.subscribe(), s.subscribe()
+	for i, id := range s.fake.IDs("invoice") {
+		s.called(payment.ObjectInvoice, id)
+		s.balanced(fmt.Sprint("order a, invoice ", i), a, 1)
+		s.balanced(fmt.Sprint("order b, invoice ", i), b, 1)
+	}
+}
