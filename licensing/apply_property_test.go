@@ -581,7 +581,7 @@ func checkReceipts(t *rapid.T, before, after licensing.Record, result licensing.
 	view := func(r licensing.Record) string {
 		l := r.License
 		return fmt.Sprint(l.MaxDevices, l.ExpiresAt, l.GraceEndsAt(), l.Status(now), l.IsTrial(), l.Terms,
-			l.OwnEntitlements)
+			l.OwnEntitlements, l.Receipts.RevocationAgeSeconds)
 	}
 	removed := false
 	for id, entry := range before.Devices {

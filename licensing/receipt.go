@@ -128,6 +128,7 @@ type shown struct {
 	graceRecorded                         time.Time
 	active, trial                         bool
 	keys                                  Reissues
+	revocationAge                         uint32
 }
 
 func (l *License) shown() shown {
@@ -135,6 +136,7 @@ func (l *License) shown() shown {
 		max: l.MaxDevices, active: l.CurrentDevices > 0, terms: l.Terms, own: l.OwnEntitlements,
 		expires: l.ExpiresAt, suspended: l.SuspendedAt, revoked: l.RevokedAt, recorded: l.EndRecorded,
 		grace: l.Grace, graceRecorded: l.GraceRecorded, trial: l.IsTrial(), keys: l.Reissues,
+		revocationAge: l.Receipts.RevocationAgeSeconds,
 	}
 }
 
