@@ -332,6 +332,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 	anyChange, anyTouch, notices := false, false, 0
 	var limitReported time.Time
 	var receipts papers // by the commands one by one
+	few := true         // devices have lost receipts each day, so that each had an entry of its own
 	happens := rapid.Custom(func(t *rapid.T) happening { return drawHappening(t, kinds) })
 	for _, h := range rapid.SliceOfN(happens, 1, 60).Draw(t, "happenings") {
 		now = now.Add(h.after)
@@ -360,7 +361,8 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		stored.keep(t, single)
 		receipts.change(was, model.look(), single.Revocations, now)
 		receipts.issue(c.DeviceID(), result)
-		if problem := receipts.problem(true); problem != "" {
+		few = few && single.License.Revocations.Count < 16
+		if problem := receipts.problem(few); problem != "" {
 			t.Fatalf("%T at %v: %s", c, now, problem)
 		}
 		singly = append(singly, single.Events...)

@@ -9,8 +9,8 @@ const (
 	// maxRevocationsTogether is how many devices of a license one transaction voids the receipts of. Beyond that, it
 	// voids all receipts of the license.
 	maxRevocationsTogether = 16
-	// MaxRevocationsADay is how many devices of a license may get entries of their own in a day. Beyond that, a removal
-	// voids all receipts of the license: so nobody fills the store by binding and removing devices.
+	// MaxRevocationsADay is how many devices of a license may get entries of their own in a day, at most: see
+	// License.revocationsADay.
 	MaxRevocationsADay = 1000
 )
 
@@ -57,7 +57,7 @@ func (r *Record) voidDevice(d *Device, revision uint64, now time.Time) {
 	if today := ReceiptDayOf(now); l.Revocations.Day != today {
 		l.Revocations = RevocationCount{Day: today}
 	}
-	if l.Revocations.Count >= MaxRevocationsADay {
+	if int(l.Revocations.Count) >= l.revocationsADay() {
 		r.voidAll(revision)
 		return
 	}
@@ -75,6 +75,20 @@ func (r *Record) voidDevice(d *Device, revision uint64, now time.Time) {
 		return
 	}
 	r.Revocations = append(r.Revocations, entry)
+}
+
+// revocationsADay returns how many devices of the license may get entries of their own in a day: as many as the license
+// has device slots, within bounds. Beyond that, a removal voids all receipts of the license. So nobody fills the store,
+// or the list of all customers of an account, by binding and removing devices. A trial gets one entry for all its
+// devices, since anybody may start trials.
+func (l *License) revocationsADay() int {
+	switch {
+	case l.IsTrial():
+		return 0
+	case l.MaxDevices == 0:
+		return MaxRevocationsADay
+	}
+	return min(max(l.MaxDevices, maxRevocationsTogether), MaxRevocationsADay)
 }
 
 // voidAll voids all receipts of the license up to a revision. It replaces what the record voids already.

@@ -135,7 +135,7 @@ func TestRevocationsTogether(t *testing.T) {
 	}
 
 	r, p = start()
-	for range licensing.MaxRevocationsADay {
+	for range r.License.MaxDevices {
 		r.Revocations = nil
 		for _, c := range []licensing.Command{licensing.RemoveDevice{Target: ours, Device: ids[0]}, again} {
 			if _, err := licensing.Apply(&r, c, noon); err != nil {
@@ -152,6 +152,46 @@ func TestRevocationsTogether(t *testing.T) {
 		must(t, &day, licensing.RemoveDevice{Target: ours, Device: ids[1]}, at)
 		if len(day.Revocations) != 1 || day.Revocations[0].Name != licensing.RevocationOf(shopKey.ID(), device) {
 			t.Errorf("at %v, the entry is %+v", at, day.Revocations)
+		}
+	}
+}
+
+// TestRevocationsOfAnEndUser: an end user who binds and removes devices gets few entries a day into the list, as many as
+// the license has devices; and one in all with trials, which anybody may start.
+func TestRevocationsOfAnEndUser(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*licensing.License)
+		entries int // in two days
+	}{
+		"three devices": {func(l *licensing.License) { l.MaxDevices = 3 }, 2*16 + 1},
+		"50 devices":    {func(l *licensing.License) { l.MaxDevices = 50 }, 2*50 + 1},
+		"5,000 devices": {func(l *licensing.License) { l.MaxDevices = 5000 }, 2*licensing.MaxRevocationsADay + 1},
+		"no limit":      {func(l *licensing.License) { l.MaxDevices = 0 }, 2*licensing.MaxRevocationsADay + 1},
+		"a trial": {func(l *licensing.License) {
+			l.MaxDevices, l.Trial = 16, licensing.TrialName{1}
+		}, 1},
+	} {
+		r := licensed(c.change)
+		var p papers
+		for day := range 2 {
+			now := noon.Add(time.Duration(day) * 24 * time.Hour)
+			for i := range licensing.MaxRevocationsADay + 100 {
+				id := fmt.Sprintf("pc-%d-%d", day, i)
+				r.Devices = licensing.Devices{id: {Device: licensing.Device{ID: id}}}
+				r.Revocations, r.Events = nil, nil
+				for _, c := range []licensing.Command{
+					licensing.Activate{Target: ours, Device: id, Receipt: licensing.AskReceipt(true, false, 0)},
+					licensing.RemoveDevice{Target: ours, Device: id},
+				} {
+					if _, err := licensing.Apply(&r, c, now); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p.store(r.Revocations)
+			}
+		}
+		if len(p.list) != c.entries {
+			t.Errorf("%s: %d entries, want %d", name, len(p.list), c.entries)
 		}
 	}
 }
