@@ -206,7 +206,18 @@ func TestSizeOfRevocations(t *testing.T) {
 	}
 	s.listOf(service.MaxRevocations + 1)
 	s.clock.advance(15 * time.Second)
-	s.send("GET", revocationsPath, "", "").must(t, 50300)
+	reads := s.store.listReads
+	for range 10 { // a node does not read it again for each request
+		s.send("GET", revocationsPath, "", "").must(t, 50300)
+	}
+	if more := s.store.listReads - reads; more != 1 {
+		t.Errorf("%d readings of a list that is too long", more)
+	}
+	s.listOf(3)
+	s.clock.advance(time.Hour)
+	if list := s.peekList(s.send("GET", revocationsPath, "", "").body); len(list.Entries) != 3*24 {
+		t.Errorf("once the list is short again: %d bytes", len(list.Entries))
+	}
 }
 
 // TestCostOfRevocations: whatever strangers ask for, a node reads a list once in five seconds and signs few documents.

@@ -38,6 +38,7 @@ type RevocationList struct {
 	Entries []store.Revocation
 	Signed  SignedDocuments // the list, by 0, and increments, by the position that they continue
 
+	tooLong  bool          // for programs: the node refuses the list, and remembers no entries
 	life     time.Duration // how long a node answers the list
 	revision int64         // at which it was read
 	day      licensing.ReceiptDay
@@ -105,6 +106,9 @@ func (r *Receipts) Revocations(
 ) (*RevocationList, error) {
 	before, known := r.revoked.GetIfPresent(owner)
 	if now := r.engine.Now(); known && now.Before(before.AsOf.Add(before.life)) && !now.Before(before.AsOf) {
+		if before.tooLong {
+			return nil, licensing.ErrUnavailable
+		}
 		return before, nil
 	}
 	reading := &listReading{done: make(chan struct{})}
@@ -162,6 +166,9 @@ func (r *Receipts) readList(
 	if len(list.Entries) > MaxRevocations {
 		r.cfg.Log.Warn().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).
 			Int("revocations", len(list.Entries)).Msg("the list of revocations is too long for programs")
+		// The refusal is remembered, too: else each request would read the whole list again.
+		took := r.engine.Now().Sub(list.AsOf)
+		r.revoked.Set(owner, &RevocationList{AsOf: list.AsOf, tooLong: true, life: max(listLife(took), listRest*took)})
 		return nil, licensing.ErrUnavailable
 	}
 	list.life = listLife(r.engine.Now().Sub(list.AsOf))
