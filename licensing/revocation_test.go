@@ -156,8 +156,8 @@ func TestRevocationsTogether(t *testing.T) {
 	}
 }
 
-// TestRevocationsOfAnEndUser: an end user who binds and removes devices gets few entries a day into the list, as many as
-// the license has devices; and one in all with trials, which anybody may start.
+// TestRevocationsOfAnEndUser: an end user who binds and removes devices gets few entries a day into the list, about as
+// many as the license has device slots; and one in all with a trial, which anybody may start.
 func TestRevocationsOfAnEndUser(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*licensing.License)
