@@ -27,7 +27,7 @@ const hastyTimeout = 5 * time.Second
 func (l *License) Check(ctx context.Context) (check Check, err error) {
 	err = l.inTurn(func(s *state) error {
 		held, why := l.stored(s)
-		asked, failed := l.refresh(ctx, s, held)
+		asked, failed := l.refresh(ctx, s, held, why)
 		if asked {
 			held, why = l.stored(s)
 		}
@@ -81,14 +81,10 @@ func (l *License) stored(s *state) (*receipt.Verified, error) {
 }
 
 // refresh renews the documents that are due, and reports whether it has asked the service. held is the stored receipt,
-// which allows the program to run anyway; nil: there is no good one.
-func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified) (asked bool, err error) {
+// which allows the program to run anyway; nil: there is no good one, for the reason why.
+func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified, why error) (asked bool, err error) {
 	if held == nil {
-		if s.LicenseKey == "" {
-			return false, nil
-		}
-		_, err := l.validate(ctx, l.patient, s)
-		return true, err
+		return l.regain(ctx, s, why)
 	}
 	ctx, stop := context.WithTimeout(ctx, hastyTimeout)
 	defer stop()
@@ -117,6 +113,31 @@ func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified)
 	var refused *receipt.Error
 	if _, err = l.accept(ctx, l.hasty, s, d, ""); online && errors.As(err, &refused) {
 		_, err = l.validate(ctx, l.hasty, s) // a newer receipt may be good
+	}
+	return true, err
+}
+
+// regain asks the service for a good receipt; if that has no answer, or the receipt came in a file, for a newer list of
+// revocations, where only the list is too old. A cache may have the list although the service can't be reached.
+func (l *License) regain(ctx context.Context, s *state, why error) (asked bool, err error) {
+	if s.LicenseKey != "" {
+		if _, err = l.validate(ctx, l.patient, s); err == nil || isVerdict(err) {
+			return true, err
+		}
+		asked = true
+	}
+	var refused *receipt.Error
+	if !errors.As(why, &refused) || refused.Reason != receipt.Stale {
+		return asked, err
+	}
+	ctx, stop := context.WithTimeout(ctx, hastyTimeout)
+	defer stop()
+	d, before := s.Documents, err
+	if d.Revocations, err = l.revocations(ctx, l.hasty, s, d.Revocations); err == nil {
+		_, err = l.accept(ctx, l.hasty, s, d, "")
+	}
+	if err != nil && before != nil {
+		err = before
 	}
 	return true, err
 }

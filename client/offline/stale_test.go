@@ -1,0 +1,60 @@
+package offline
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"licet/client"
+	"licet/internal/servicetest"
+	"licet/receipt"
+)
+
+// TestStaleList: a program whose list of revocations is too old, after a time without network, goes on with a newer list
+// from a cache: without an answer of the service, and with a receipt from a file. Once the receipt is void, it does not.
+func TestStaleList(t *testing.T) {
+	clock := &laterClock{}
+	service := servicetest.New(t, servicetest.Config{Clock: clock.now})
+	key := must[string](t)(func() (string, error) {
+		issued, err := service.Key(servicetest.NewAccount())
+		return issued.Text, err
+	}())
+	api := must[*client.Client](t)(client.New(service.URL, key))
+	t.Cleanup(api.CloseIdleConnections)
+	must[*client.Product](t)(api.PutProduct(t.Context(), product, client.ProductTerms{Name: "Editor",
+		MaxDevices: new(1), RevocationMaxAge: "PT1M"}))
+	keys := must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))
+	for _, way := range []string{"activated", "from a file"} {
+		licenseKey := must[[]client.License](t)(api.GrantLicenses(t.Context(),
+			client.Grant{ProductID: product, Quantity: 1}))[0].LicenseKey
+		network := &switching{RoundTripper: http.DefaultTransport}
+		l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
+			Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
+			Options: []client.Option{client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: network})}}))
+		l.now = clock.now
+		if way == "activated" {
+			must[*receipt.Receipt](t)(l.Activate(t.Context(), licenseKey, ""))
+		} else {
+			asked := must[string](t)(l.Request(licenseKey, "", nil))
+			file := must[*client.ReceiptFile](t)(api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: asked}))
+			must[*receipt.Receipt](t)(l.Import(file.Text))
+		}
+		cache := &cdn{now: clock.now, kept: map[string]keptAnswer{}}
+		network.RoundTripper = cache
+		for round := range 2 {
+			cache.away.Store(true)
+			clock.ahead.Add(int64(10 * time.Minute))
+			want(t, way+", without network", check(t, l), false, string(receipt.Stale))
+			cache.away.Store(false)
+			want(t, way+", with a cache", check(t, l), true, "")
+			if asked := cache.asked; asked != round+1 {
+				t.Errorf("%s: the cache has asked the service %d times in %d rounds", way, asked, round+1)
+			}
+		}
+		must[*client.License](t)(api.RevokeLicense(t.Context(), licenseKey, ""))
+		clock.ahead.Add(int64(10 * time.Minute))
+		want(t, way+", revoked, with a cache", check(t, l), false, string(receipt.Voided))
+		cache.away.Store(true)
+		want(t, way+", revoked, without network", check(t, l), false, string(receipt.Voided))
+	}
+}
