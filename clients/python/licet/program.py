@@ -103,7 +103,7 @@ class Program:
             held, reason = self._verify_stored(state)
             online = False
             try:
-                online = self._refresh(state, held)
+                online = self._refresh(state, held, reason)
                 if online:
                     held, reason = self._verify_stored(state)
             except (Refused, ServiceError) as error:
@@ -119,13 +119,20 @@ class Program:
         except Refused as refused:
             return None, refused.reason if state.documents.receipt else "not_activated"
 
-    def _refresh(self, state: _State, held: Verified | None) -> bool:
-        """Renews what is due. Reports whether the service was asked."""
+    def _refresh(self, state: _State, held: Verified | None, reason: str) -> bool:
+        """Renews what is due. reason is why no receipt is held. Reports whether the service was asked."""
         if not state.license_key and not state.documents.receipt:
             return False
         now = self._now()
         if held is None:
-            self._validate(state, self._patience)
+            try:
+                self._validate(state, self._patience)
+            except ServiceError as error:
+                if _is_verdict(error) or reason != "stale":
+                    raise
+                # A cache may have a newer list although the service can't be reached.
+                lists = self._get_lists(state, 0)
+                self._accept(state, dataclasses.replace(state.documents, revocations=lists), 0)
             return True
         receipt, keys = held.receipt, held.keys  # a program that may run anyway does not wait long, and sends once
         if now >= (receipt.iat + receipt.exp) / 2:

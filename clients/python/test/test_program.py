@@ -138,6 +138,18 @@ class ProgramTest(unittest.TestCase):
         back()
         self.expect(program, True, None, True)
 
+    def test_a_stale_receipt_is_good_with_a_list_from_a_cache(self) -> None:
+        program, key = self.activated(retry_for=0)
+        self.travel(_DAY + 60)
+        order(fail=[{"status": 0}])
+        self.expect(program, True, None, True)
+        self.assertEqual(order(void=key), ["validate", "revocations"])
+        self.travel(_DAY + 60)
+        order(fail=[{"status": 0}])
+        self.expect(program, False, "voided", False)
+        gone()
+        self.expect(program, False, "voided", False)
+
     def test_a_voided_receipt_ends_with_the_next_list(self) -> None:
         program, key = self.activated()
         self.expect(program, True, None, False)

@@ -103,7 +103,7 @@ export class Program {
       };
       let held = await verifyStored();
       try {
-        online = await this.#refresh(state, held);
+        online = await this.#refresh(state, held, reason);
         if (online) held = await verifyStored();
       } catch (error) {
         if (!(error instanceof Refused || error instanceof ServiceError)) throw error;
@@ -115,12 +115,19 @@ export class Program {
     });
   }
 
-  /** Renews what is due. Reports whether the service was asked. */
-  async #refresh(state: State, held?: Verified): Promise<boolean> {
+  /** Renews what is due. reason is why no receipt is held. Reports whether the service was asked. */
+  async #refresh(state: State, held: Verified | undefined, reason: string): Promise<boolean> {
     if (state.license_key === "" && state.documents.receipt === "") return false;
     const now = this.#now();
     if (!held) {
-      await this.#validate(state, this.#patience);
+      try {
+        await this.#validate(state, this.#patience);
+      } catch (error) {
+        if (!(error instanceof ServiceError) || isVerdict(error) || reason !== "stale") throw error;
+        // A cache may have a newer list although the service can't be reached.
+        const revocations = await this.#getLists(state, 0);
+        await this.#accept(state, { ...state.documents, revocations }, 0);
+      }
       return true;
     }
     const { receipt, keys, known } = held; // a program that may run anyway does not wait long, and sends once

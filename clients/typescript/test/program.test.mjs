@@ -97,6 +97,19 @@ test("a receipt counts until revocation_max_age without the service, and for the
   await is(made.check(), true, null, true);
 });
 
+test("a stale receipt is good with a list from a cache", async () => {
+  const [made, key] = await activated({ retryFor: 0 });
+  await travel(day + 60);
+  await order({ fail: [{ status: 0 }] });
+  await is(made.check(), true, null, true);
+  assert.deepEqual(await order({ void: key }), ["validate", "revocations"]);
+  await travel(day + 60);
+  await order({ fail: [{ status: 0 }] });
+  await is(made.check(), false, "voided", false);
+  await gone();
+  await is(made.check(), false, "voided", false);
+});
+
 test("a voided receipt ends with the next list, and stays void without the service", async () => {
   const [made, key] = await activated();
   await is(made.check(), true, null, false);
