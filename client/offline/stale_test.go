@@ -10,8 +10,9 @@ import (
 	"licet/receipt"
 )
 
-// TestStaleList: a program whose list of revocations is too old, after a time without network, goes on with a newer list
-// from a cache: without an answer of the service, and with a receipt from a file. Once the receipt is void, it does not.
+// TestStaleList: a program whose list of revocations is too old, after a time without network, goes on with a newer
+// list from a cache: without an answer of the service, and with a receipt from a file. Once the receipt is void, the
+// program does not go on.
 func TestStaleList(t *testing.T) {
 	clock := &laterClock{}
 	service := servicetest.New(t, servicetest.Config{Clock: clock.now})
