@@ -23,8 +23,9 @@ const (
 	listRest = 20
 	// rememberedLists bounds the bytes of the lists of revocations that a node remembers.
 	rememberedLists = 128 << 20
-	// entryBytes is what a remembered entry takes, and signedBytes is its share of the signed list.
-	entryBytes, signedBytes = 40, 43
+	// entryBytes is what a remembered entry takes, and signedBytes is its share of the signed list. incrementBytes is
+	// what a signed increment has besides: the header, the other members and the signature.
+	entryBytes, signedBytes, incrementBytes = 40, 43, 600
 	// MaxRevocations bounds the entries of a list: programs refuse a longer document.
 	MaxRevocations = 390_000
 	// maxLater bounds the entries that an increment has: it is signed for the one program that has this position.
@@ -94,7 +95,9 @@ func newRevocationLists() *otter.Cache[licensing.Owner, *RevocationList] {
 	return otter.Must(&otter.Options[licensing.Owner, *RevocationList]{
 		MaximumWeight: rememberedLists,
 		Weigher: func(_ licensing.Owner, l *RevocationList) uint32 {
-			return uint32(1000 + (entryBytes+signedBytes)*len(l.Entries) + 2*entryBytes*len(l.newest))
+			increments := maxSignedDocuments * (signedDocument + incrementBytes + signedBytes*len(l.newest))
+			return uint32(1000 + (entryBytes+signedBytes)*len(l.Entries) + 2*entryBytes*len(l.newest) +
+				min(increments, maxSignedDocuments*signedDocument+maxSignedBytes))
 		},
 	})
 }

@@ -6,14 +6,21 @@ import (
 	"sync"
 )
 
-// maxSignedDocuments bounds the documents of one SignedDocuments.
-const maxSignedDocuments = 64
+const (
+	// maxSignedDocuments bounds the documents of one SignedDocuments.
+	maxSignedDocuments = 64
+	// maxSignedBytes bounds their bytes, without number 0: anybody may ask for any number.
+	maxSignedBytes = 2 << 20
+	// signedDocument is what a document takes besides its bytes.
+	signedDocument = 200
+)
 
 // SignedDocuments are documents that are signed once and answered often, each by a number. One is signed at a time: so
 // a client that asks for many different documents keeps one processor busy at most. The zero SignedDocuments are empty.
 type SignedDocuments struct {
-	mu   sync.Mutex
-	made map[int64]SignedDocument
+	mu    sync.Mutex
+	made  map[int64]SignedDocument
+	bytes int // of all but number 0
 }
 
 // SignedDocument is a document, with its ETag. Callers must not change it.
@@ -24,7 +31,7 @@ type SignedDocument struct {
 }
 
 // Of returns the document with a number, and signs it if it is new. sign returns the document without its ETag. With
-// too many documents, Of forgets one of them, but not number 0.
+// too many documents, or too many bytes, Of forgets some of them, but not number 0.
 func (d *SignedDocuments) Of(number int64, sign func() (SignedDocument, error)) (SignedDocument, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,11 +45,15 @@ func (d *SignedDocuments) Of(number int64, sign func() (SignedDocument, error)) 
 	if d.made == nil {
 		d.made = make(map[int64]SignedDocument)
 	}
-	for old := range d.made {
-		if len(d.made) < maxSignedDocuments {
+	if number != 0 {
+		d.bytes += len(made.Body)
+	}
+	for old, document := range d.made {
+		if len(d.made) < maxSignedDocuments && d.bytes <= maxSignedBytes {
 			break
 		}
 		if old != 0 {
+			d.bytes -= len(document.Body)
 			delete(d.made, old)
 		}
 	}

@@ -49,3 +49,35 @@ func TestSignedDocuments(t *testing.T) {
 		t.Errorf("%d of 1,000 documents were kept", kept)
 	}
 }
+
+// TestBytesOfSignedDocuments: whatever numbers are asked for, the documents take a bounded memory.
+func TestBytesOfSignedDocuments(t *testing.T) {
+	const size = 170 << 10 // of the longest increment of a list of revocations
+	var documents service.SignedDocuments
+	signed := 0
+	get := func(number int64) {
+		_, err := documents.Of(number, func() (service.SignedDocument, error) {
+			signed++
+			return service.SignedDocument{Body: make([]byte, size)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	get(0)
+	for i := range int64(60) {
+		get(1 + i)
+	}
+	before := signed
+	for i := range int64(60) {
+		get(60 - i)
+	}
+	kept := 60 - (signed - before)
+	if kept < 1 || kept*size > 2<<20 {
+		t.Errorf("%d of 60 documents of %d bytes were kept", kept, size)
+	}
+	before = signed
+	if get(0); signed > before {
+		t.Error("number 0 was forgotten")
+	}
+}
