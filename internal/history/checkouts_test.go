@@ -31,11 +31,13 @@ type till struct {
 	returned map[string]int64          // by order
 	refunds  map[string]bool           // by our number
 	wrong    []string
+
+	subscriptions map[string]*subscription // by order
 }
 
 func newTill(r *run) *till {
 	return &till{random: r.random("till"), trouble: true, sessions: map[string]*payment.State{},
-		returned: map[string]int64{}, refunds: map[string]bool{}}
+		returned: map[string]int64{}, refunds: map[string]bool{}, subscriptions: map[string]*subscription{}}
 }
 
 // Name is a name that no other provider of the run has.
@@ -73,6 +75,7 @@ func (b *till) Begin(_ context.Context, o licensing.Order) (payment.Step, error)
 			URL: "https://till.example/" + attempt, EndsAt: o.CreatedAt.Add(time.Hour),
 		}
 		b.sessions[attempt] = s
+		b.subscribes(&o)
 	}
 	switch {
 	case s == nil:
@@ -103,6 +106,9 @@ func (b *till) look(object payment.Object) (payment.State, time.Duration, error)
 	delay := time.Duration(0)
 	if b.trouble {
 		delay = time.Duration(b.random.IntN(3)) * time.Millisecond
+	}
+	if state, found := b.lookAtSubscription(object); found {
+		return state, 3 * delay, nil
 	}
 	for _, s := range b.sessions {
 		if s != nil && (s.ID == object.ID || object.Kind == payment.ObjectPayment && s.Payment == object.ID) {
@@ -163,6 +169,7 @@ func (b *till) pay(url string, pays bool) payment.State {
 		case s.Outcome != payment.OutcomeOpen:
 		case pays:
 			s.Outcome, s.Payment, s.At = payment.OutcomeDone, "pi_"+s.ID, time.Now()
+			b.begins(s)
 		default:
 			s.Outcome = payment.OutcomeEnded
 		}

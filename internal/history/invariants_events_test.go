@@ -253,6 +253,9 @@ func (i *inspection) checkOrderEvents(number string, states []*orderAt, keys []*
 			{before.key.IsZero() && !s.key.IsZero(), licensing.EventOrderPaid},
 			{before.refunded == 0 && s.refunded != 0, licensing.EventOrderRefunded},
 			{s.sums.updates(&before.sums) && s.refunded == 0, licensing.EventOrderRefundUpdated},
+			{s.billed.invoices > before.billed.invoices, licensing.EventOrderPaymentSucceeded},
+			{s.billed.fails(&before.billed), licensing.EventOrderPaymentFailed},
+			{s.billed.changes(&before.billed), licensing.EventOrderSubscriptionChanged},
 		} {
 			if c.is {
 				want = append(want, c.kind)

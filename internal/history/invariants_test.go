@@ -10,8 +10,8 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	// linearizable, counts, acknowledged, explained, writers, facts, grace, revocations, orders, books, keys, events,
-	// notices, feed or internal
+	// linearizable, counts, acknowledged, explained, writers, facts, grace, revocations, orders, books, subscriptions,
+	// keys, events, notices, feed or internal
 	check string
 	text  string
 }
@@ -70,6 +70,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.rolledOut(t)
 	i.books(t)
 	i.checkouts(t)
+	i.subscriptions(t)
 	i.events(t)
 	return i.list
 }

@@ -72,6 +72,7 @@ type orderAt struct {
 	seed                     licensing.KeySeed
 	refundDue                bool
 	sums                     refundSums
+	billed                   billed
 	writers                  []writer
 	licensesMade             []licensing.LicenseID // in the same revision, for this order
 	upgrades                 []licensing.LicenseID // trials that became this order's license in the same revision
@@ -101,6 +102,7 @@ type timeline struct {
 	payments map[string][]paymentAt           // of the account, by name
 	played   map[string][]playedAt            // in the sandbox, by order
 	refunds  map[string][]refundAt            // the same
+	invoices map[string][]invoiceAt           // the same
 	products []productAt                      // of the account
 	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
@@ -135,7 +137,7 @@ func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
 		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{}, played: map[string][]playedAt{},
-		refunds: map[string][]refundAt{}, voided: map[string][]voidedAt{},
+		refunds: map[string][]refundAt{}, invoices: map[string][]invoiceAt{}, voided: map[string][]voidedAt{},
 		terms: map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
@@ -304,12 +306,16 @@ func (t *timeline) replay(
 				if err != nil {
 					return err
 				}
-				if m.text(9) == string(licensing.KindOfRefund) {
+				switch licensing.PaymentKind(m.text(9)) {
+				case licensing.KindOfRefund:
 					t.refunds[name] = append(t.refunds[name], refundAt{revision, m.text(1), m.text(3), m.text(10),
 						int64(m.varints[4])})
-					break
+				case licensing.KindOfInvoice:
+					t.invoices[name] = append(t.invoices[name], invoiceAt{revision, m.text(1), m.text(3),
+						int64(m.varints[4]), m.milli(13)})
+				default:
+					t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
 				}
-				t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
 			}
 		case "sb":
 			if number, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
@@ -539,6 +545,7 @@ func (o *orderAt) decode(value []byte) error {
 		paid: int64(m.varints[34]), refunded: int64(m.varints[35]), refunding: int64(m.varints[36]),
 		number: m.text(46), refunds: int(m.varints[47]), pending: m.varints[48] != 0,
 	}
+	o.billed = m.billed()
 	o.quantity, o.issued = int(m.varints[37]), int(m.varints[38])
 	copy(o.seed[:], m.text(39))
 	o.expired, o.latest = m.milli(16), latest(m.text(24))

@@ -171,7 +171,7 @@ func (r *run) play() error {
 	if err := r.matchCompact(); err != nil {
 		return errors.Join(err, r.end())
 	}
-	if err := r.offerTrials(); err != nil {
+	if err := errors.Join(r.offerTrials(), r.offerBilling()); err != nil {
 		return errors.Join(err, r.end())
 	}
 	for i, p := range plans(random, r.started) {
@@ -209,6 +209,7 @@ func (r *run) play() error {
 	}
 	group.Go(r.payOutside)
 	group.Go(r.checkOut)
+	group.Go(r.subscribe)
 	group.Go(r.buyMany)
 	group.Go(r.playInSandbox)
 	group.Go(r.grant)
@@ -227,6 +228,7 @@ func (r *run) play() error {
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
 	r.balance()
 	r.balanceCheckouts()
+	r.balanceSubscriptions()
 	r.issueAll(r.endTime())
 	r.payPlayed(r.endTime())
 	return errors.Join(err, r.rest(), r.finish(f), r.end())
@@ -342,6 +344,7 @@ func check(seed uint64, b bug) (*result, error) {
 	}
 	r.operations = append(r.operations, r.rolled(res.timeline)...)
 	r.operations = append(r.operations, r.revokesOfMany(res.timeline)...)
+	r.operations = append(r.operations, r.renewals(res.timeline)...)
 	res.violations = append(r.inspect(res.timeline), r.wrong...)
 	r.operations = append(r.operations, r.ends(res.timeline)...)
 	for _, l := range r.licenses {

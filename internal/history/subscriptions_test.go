@@ -1,0 +1,399 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"licet/licensing"
+	"licet/node/service"
+	"licet/node/store"
+	"licet/payment"
+)
+
+const (
+	// subscribers are the orders of a history that start subscriptions.
+	subscribers = 3
+	// subscriptionSteps is how many changes the till makes to each subscription.
+	subscriptionSteps = 6
+	// billingGrace is the grace of billing of the product "cloud".
+	billingGrace = 3 * 24 * time.Hour
+)
+
+// subscription is a subscription at the till. Each change moves its cancelAt to a later time, so an answer of the till
+// shows its age.
+type subscription struct {
+	order    string
+	begun    bool // the buyer has paid the first period
+	status   payment.Outcome
+	at, end  time.Time // when it was changed last, as CancelAt, and the end of its period
+	paid     time.Time // the end of the period that is paid for
+	invoices []*payment.State
+}
+
+func (s *subscription) id() string { return "sub_" + s.order }
+
+// state is what the till says about the subscription now.
+func (s *subscription) state() payment.State {
+	return payment.State{
+		Object:  payment.Object{Kind: payment.ObjectSubscription, ID: s.id()},
+		OrderNo: s.order, Outcome: s.status, Subscription: s.id(), PeriodEnd: s.end, CancelAt: s.at,
+	}
+}
+
+// offerBilling makes the product whose orders start subscriptions.
+func (r *run) offerBilling() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	put := licensing.PutProduct{ID: "cloud", Owner: r.owner, Terms: licensing.DefaultTerms(),
+		Billing: licensing.Billing{Interval: licensing.Period{Months: 1}, Grace: licensing.Period{Days: 3}}}
+	return patiently(ctx, func() error {
+		_, _, err := r.maker.node.PutProduct(ctx, put)
+		return err
+	})
+}
+
+// subscribes notes that the checkout of an order starts a subscription. The caller holds the lock.
+func (b *till) subscribes(o *licensing.Order) {
+	if !o.Interval.IsZero() && b.subscriptions[o.OrderNo] == nil {
+		at := o.CreatedAt.Truncate(time.Millisecond).UTC()
+		b.subscriptions[o.OrderNo] = &subscription{
+			order: o.OrderNo, status: payment.OutcomeDone, at: at, end: at.AddDate(0, 1, 0), paid: at.AddDate(0, 1, 0),
+		}
+	}
+}
+
+// begins begins the subscription of a checkout that a buyer has paid, if there is one. The caller holds the lock.
+func (b *till) begins(session *payment.State) {
+	if s := b.subscriptions[session.OrderNo]; s != nil {
+		s.begun = true
+		session.Subscription, session.PeriodEnd = s.id(), s.end
+	}
+}
+
+// lookAtSubscription returns what the till says about a subscription or an invoice. The caller holds the lock.
+func (b *till) lookAtSubscription(object payment.Object) (payment.State, bool) {
+	for _, s := range b.subscriptions {
+		if object == s.state().Object {
+			return s.state(), true
+		}
+		for _, invoice := range s.invoices {
+			if object == invoice.Object {
+				return *invoice, true
+			}
+		}
+	}
+	return payment.State{}, false
+}
+
+// Invoices lists the paid invoices of a subscription, the newest first.
+func (b *till) Invoices(_ context.Context, o licensing.Order) (ids []string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.luck() == 0 {
+		return nil, errBank
+	}
+	for _, invoice := range slices.Backward(b.subscriptions[o.OrderNo].invoices) {
+		if invoice.Outcome == payment.OutcomeDone {
+			ids = append(ids, invoice.ID)
+		}
+	}
+	return ids, nil
+}
+
+// step changes a subscription: its next period begins and the buyer's card pays or fails, a card that failed pays, the
+// buyer pays for a change, or the end of the subscription moves. It returns the objects that changed.
+func (b *till) step(orderNo string, random *rand.Rand) []payment.Object {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.subscriptions[orderNo]
+	if s == nil || !s.begun {
+		return nil
+	}
+	s.at = s.at.Add(time.Second)
+	objects := []payment.Object{s.state().Object}
+	bill := func(amount int64, outcome payment.Outcome, end time.Time) {
+		id := fmt.Sprint("in_", orderNo, "_", len(s.invoices))
+		invoice := &payment.State{
+			Object: payment.Object{Kind: payment.ObjectInvoice, ID: id}, OrderNo: orderNo, Payment: "pi_" + id,
+			Outcome: outcome, Amount: amount, Currency: "USD", At: time.Now(), Subscription: s.id(), PeriodEnd: end,
+		}
+		s.invoices = append(s.invoices, invoice)
+		objects = append(objects, invoice.Object)
+	}
+	last := len(s.invoices) - 1
+	switch luck := random.IntN(6); {
+	case s.status == payment.OutcomeFailed && luck > 1:
+		s.status, s.invoices[last].Outcome, s.paid = payment.OutcomeDone, payment.OutcomeDone, s.end
+		objects = append(objects, s.invoices[last].Object)
+	case s.status == payment.OutcomeFailed, luck == 0: // only its end moves
+	case luck == 1:
+		bill(7, payment.OutcomeDone, time.Time{}) // a proration
+	case luck == 2:
+		s.status, s.end = payment.OutcomeFailed, s.end.AddDate(0, 1, 0)
+		bill(100, payment.OutcomeFailed, s.end)
+	default:
+		s.end = s.end.AddDate(0, 1, 0)
+		s.paid = s.end
+		bill(100, payment.OutcomeDone, s.end)
+	}
+	return objects
+}
+
+// subscribe makes orders that start subscriptions, which the till renews. Callbacks are lost, doubled and late.
+func (r *run) subscribe() {
+	var group sync.WaitGroup
+	for number := range subscribers {
+		group.Go(func() {
+			random := r.random("subscriber", uint64(number))
+			order, made := r.order(random, service.NewOrder{
+				ProductID: "cloud", Amount: 100, Currency: "USD", Description: fmt.Sprint("subscriber ", number),
+				BuyerEmail: "subscriber@example.com", Once: once("subscriber", number),
+			})
+			if !made {
+				return
+			}
+			r.press(order.OrderNo, 100+number, 0)
+			var late sync.WaitGroup
+			for range subscriptionSteps {
+				for _, object := range r.till.step(order.OrderNo, random) {
+					for range random.IntN(3) {
+						wait := time.Duration(random.IntN(10)) * time.Millisecond
+						p := r.anyone(random)
+						late.Go(func() {
+							time.Sleep(wait)
+							_, _ = reach(r, p, patience, func(ctx context.Context) error {
+								return r.counter(p).Called(ctx, r.owner, object)
+							})
+						})
+					}
+				}
+				time.Sleep(time.Duration(random.IntN(3)) * time.Millisecond)
+			}
+			late.Wait()
+		})
+	}
+	group.Wait()
+}
+
+// objects returns the subscriptions that have begun, and their paid invoices.
+func (b *till) objects() (list []payment.Object) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.subscriptions {
+		if !s.begun {
+			continue
+		}
+		for _, invoice := range s.invoices {
+			if invoice.Outcome == payment.OutcomeDone {
+				list = append(list, invoice.Object)
+			}
+		}
+		list = append(list, s.state().Object)
+	}
+	return list
+}
+
+// balanceSubscriptions reports all invoices and subscriptions once more, when all is well again.
+func (r *run) balanceSubscriptions() {
+	ctx, cancel := context.WithTimeout(context.Background(), r.endTime())
+	defer cancel()
+	for _, object := range r.till.objects() {
+		for {
+			err := r.counter(r.slots[0].current()).Called(ctx, r.owner, object)
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				r.complain("subscriptions", "%s can't be recorded in the end: %v", object.ID, err)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// billed is what an order stores of its subscription.
+type billed struct {
+	id, status    string
+	end, cancelAt int64
+	invoices      int
+	invoiced      int64
+}
+
+func (m message) billed() billed {
+	return billed{id: m.text(40), status: m.text(41), end: m.milli(42), cancelAt: m.milli(43),
+		invoices: int(m.varints[51]), invoiced: int64(m.varints[52])}
+}
+
+// fails and changes report whether an answer about the subscription leads to this state that has an event.
+func (s *billed) fails(before *billed) bool {
+	failed := string(licensing.SubscriptionPastDue)
+	return s.status == failed && before.status != failed
+}
+
+func (s *billed) changes(before *billed) bool {
+	return before.status != "" && (s.status != before.status || s.cancelAt != before.cancelAt) && !s.fails(before)
+}
+
+// invoiceAt is a write of an invoice's record.
+type invoiceAt struct {
+	revision          int64
+	order, id         string
+	amount, periodEnd int64
+}
+
+// subscriptions: each paid invoice has one record, whose revision counts the invoice in its order and extends the
+// license; nothing else does. A license does not end before the period that is paid for and the grace after it. No
+// answer about a subscription replaces a newer answer.
+func (i *inspection) subscriptions(t *timeline) {
+	counted := map[string]billed{} // the sums of the records, by order
+	paid := map[paymentAt]invoiceAt{}
+	for _, writes := range t.invoices {
+		if len(writes) != 1 {
+			i.add("subscriptions", "the record of an invoice was written more than once: %+v", writes)
+		}
+		paid[paymentAt{writes[0].revision, writes[0].order}] = writes[0]
+	}
+	for number, states := range t.orders {
+		var sum, before billed
+		for _, s := range states {
+			now := s.billed
+			if s.paid != 0 && sum.end == 0 {
+				sum.end = now.end
+			}
+			if w, found := paid[paymentAt{s.revision, number}]; found {
+				sum.invoices++
+				sum.invoiced += w.amount
+				sum.end = max(sum.end, w.periodEnd)
+			}
+			if now.invoices != sum.invoices || now.invoiced != sum.invoiced || now.end != sum.end {
+				i.add("subscriptions", "%s has the invoices %+v: %+v", number, sum, s)
+			}
+			if now.cancelAt < before.cancelAt {
+				i.add("subscriptions", "%s: an older answer replaces a newer answer: %+v, then %+v", number, before, now)
+			}
+			if now.id != "" && !s.key.IsZero() {
+				if l := t.licenseAt(s.key.ID(), s.revision); l == nil ||
+					l.expires != now.end+billingGrace.Milliseconds() {
+					i.add("subscriptions", "%s is paid until %d, and its license is %s", number, now.end, l)
+				}
+			}
+			before = now
+		}
+		counted[number] = before
+	}
+	for number, s := range i.run.till.subscriptions {
+		want := billed{end: s.paid.UnixMilli()}
+		if !s.begun {
+			continue
+		}
+		for _, invoice := range s.invoices {
+			if invoice.Outcome == payment.OutcomeDone {
+				want.invoices++
+				want.invoiced += invoice.Amount
+			}
+		}
+		got := counted[number]
+		if got.invoices != want.invoices || got.invoiced != want.invoiced || got.end != want.end ||
+			got.cancelAt != s.at.UnixMilli() {
+			i.add("subscriptions", "%s has the subscription %+v, want %+v until %d", number, got, want, s.at.UnixMilli())
+		}
+	}
+}
+
+// licenseAt returns a license as it was at a revision; nil: it was not there.
+func (t *timeline) licenseAt(id licensing.LicenseID, revision int64) (at *licenseAt) {
+	for _, s := range t.licenses[id] {
+		if s.revision <= revision {
+			at = s
+		}
+	}
+	return at
+}
+
+// renewals are the operations on licenses that paid invoices are.
+func (r *run) renewals(t *timeline) (ops []operation) {
+	for _, writes := range t.invoices {
+		w := writes[0]
+		states := t.orders[w.order]
+		if len(states) == 0 {
+			continue
+		}
+		key := states[len(states)-1].key
+		end := w.periodEnd + billingGrace.Milliseconds()
+		ops = append(ops, operation{
+			Client: r.newClient(), In: input{Key: key, Action: renew, Expires: end}, Out: output{Verdict: accepted},
+			Before: w.revision - 1, After: w.revision,
+		})
+	}
+	return ops
+}
+
+// eachInvoice calls edit with the writes of an invoice, its order and its license.
+func eachInvoice(writes []store.Write, edit func(invoice *licensing.Payment, order *licensing.Order)) {
+	if len(writes) < 2 || writes[0].Record.Payment == nil || writes[0].Record.Payment.Kind != licensing.KindOfInvoice {
+		return
+	}
+	for i := range writes {
+		if o := writes[i].Record.Order; o != nil {
+			edit(writes[0].Record.Payment, o)
+		}
+	}
+}
+
+// countTwice counts an invoice twice.
+func countTwice(writes []store.Write) {
+	eachInvoice(writes, func(invoice *licensing.Payment, order *licensing.Order) {
+		order.Invoices++
+		order.Invoiced += invoice.Amount
+	})
+}
+
+// unextended leaves out the license of an invoice, now and then.
+type unextended struct{ store.Store }
+
+func (s unextended) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	eachInvoice(change.Writes, func(*licensing.Payment, *licensing.Order) {
+		change.Writes = slices.DeleteFunc(slices.Clone(change.Writes),
+			func(w store.Write) bool { return w.Ref.Kind == licensing.KindLicense })
+	})
+	return s.Store.Commit(ctx, change)
+}
+
+// generous says of prorations that they pay for a period.
+type generous struct{ payment.Provider }
+
+func (p generous) Look(ctx context.Context, object payment.Object) (payment.State, error) {
+	state, err := p.Provider.Look(ctx, object)
+	if object.Kind == payment.ObjectInvoice && state.PeriodEnd.IsZero() {
+		state.PeriodEnd = time.Now().AddDate(10, 0, 0)
+	}
+	return state, err
+}
+
+// uncountedAnswers does not see how many answers about a subscription an order has.
+type uncountedAnswers struct{ store.Store }
+
+func (u uncountedAnswers) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := u.Store.Load(ctx, wants...)
+	for i := range snapshots {
+		forgetAnswers(&snapshots[i])
+	}
+	return snapshots, err
+}
+
+func (u uncountedAnswers) Recall(want store.Want) (store.Snapshot, []string, bool) {
+	snapshot, unsure, ok := u.Store.Recall(want)
+	forgetAnswers(&snapshot)
+	return snapshot, unsure, ok
+}
+
+func forgetAnswers(s *store.Snapshot) {
+	if o := s.Record.Order; o != nil {
+		o.Answers = 0
+	}
+}
