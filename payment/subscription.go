@@ -15,19 +15,19 @@ const maxQuestions = 10
 // errRivals means that other answers about a subscription were recorded between each question and its answer.
 var errRivals = errors.New("others record answers about the subscription all the time")
 
-// recordSubscription stores what the provider says about an invoice or about a subscription of an order. The invoice
-// of an order that is not paid yet pays the order.
+// recordSubscription stores what the provider says about an invoice or about a subscription of an order.
 func (d *Desk) recordSubscription(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (err error) {
 	switch {
 	case order.Interval.IsZero() || order.Subscribed() && state.Subscription != order.Subscription:
 		return nil // of another subscription, which only names the order
-	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone && order.PaidAt.IsZero():
-		if order, err = d.record(ctx, provider, order, state); err != nil {
-			return err
-		}
 	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone:
+		if order.PaidAt.IsZero() {
+			if order, err = d.recordFirst(ctx, provider, order, state); err != nil || order.PaidAt.IsZero() {
+				return err
+			}
+		}
 		if err := d.recordInvoice(ctx, provider, order, state); err != nil {
 			return err
 		}
@@ -38,7 +38,24 @@ func (d *Desk) recordSubscription(
 	return d.askSubscription(ctx, provider, order)
 }
 
-// recordInvoice stores a paid invoice.
+// recordFirst records the payment of an order whose subscription has a paid invoice. The payment is that of the first
+// invoice. The invoice at hand may be a later one, if callbacks are lost, so recordFirst asks about the checkout.
+func (d *Desk) recordFirst(
+	ctx context.Context, provider Provider, order licensing.Order, invoice State,
+) (licensing.Order, error) {
+	if order.Checkout != "" {
+		checkout, err := d.checkoutState(ctx, provider, order)
+		if err != nil {
+			return order, err
+		}
+		if checkout.Outcome == OutcomeDone {
+			return d.record(ctx, provider, order, checkout)
+		}
+	}
+	return d.record(ctx, provider, order, invoice)
+}
+
+// recordInvoice stores a paid invoice. It is a no-op for the invoice that was paid with the payment of the order.
 func (d *Desk) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
 	if err := fitsSubscription(order, state); err != nil {
 		d.node.ReportMisfit(order, state.ID, err)
@@ -58,6 +75,8 @@ func fitsSubscription(order licensing.Order, state State) error {
 		return fmt.Errorf("the invoice is of the order %q", state.OrderNo)
 	case state.Live != (order.Owner.Mode == licensing.Live):
 		return fmt.Errorf("the invoice is live: %t, but the order is of mode %s", state.Live, order.Owner.Mode)
+	case state.Subscription != order.Subscription:
+		return fmt.Errorf("the invoice is of the subscription %q", state.Subscription)
 	case state.Currency != order.Currency || state.Amount < 0 || state.Amount > licensing.MaxAmount:
 		return fmt.Errorf("the invoice is of %d %s, but the order is in %s", state.Amount, state.Currency,
 			order.Currency)

@@ -205,6 +205,28 @@ func TestInvoiceFirst(t *testing.T) {
 	}
 }
 
+// TestLaterInvoiceFirst: if the callback of a renewal comes first, the payment of the order is still that of the first
+// invoice, and the renewal is recorded too.
+func TestLaterInvoiceFirst(t *testing.T) {
+	s := atStripe(t)
+	o, _, err := s.node.CreateOrder(s.ctx, owner, service.NewOrder{ProductID: "cloud", Amount: 900, Currency: "EUR"})
+	if err == nil {
+		_, _, err = s.desk.Pay(s.ctx, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fake.Pay(s.order(o).Checkout, fakestripe.CardPays); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(32 * 24 * time.Hour)
+	invoices := s.fake.IDs("invoice")
+	s.called(payment.ObjectInvoice, invoices[len(invoices)-1])
+	if s.balanced("renewal first", o, 2); len(invoices) != 2 {
+		t.Errorf("%d invoices", len(invoices))
+	}
+}
+
 // TestSubscriptionCallbacksLost: without any callback, the sweep finds the renewals, a failed payment, its later
 // success and the end.
 func TestSubscriptionCallbacksLost(t *testing.T) {

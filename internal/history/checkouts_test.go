@@ -108,7 +108,7 @@ func (b *till) look(object payment.Object) (payment.State, time.Duration, error)
 		delay = time.Duration(b.random.IntN(3)) * time.Millisecond
 	}
 	if state, found := b.lookAtSubscription(object); found {
-		return state, 3 * delay, nil
+		return state, 5 * delay, nil
 	}
 	for _, s := range b.sessions {
 		if s != nil && (s.ID == object.ID || object.Kind == payment.ObjectPayment && s.Payment == object.ID) {

@@ -160,7 +160,7 @@ func (r *run) subscribe() {
 			var late sync.WaitGroup
 			for range subscriptionSteps {
 				for _, object := range r.till.step(order.OrderNo, random) {
-					for range random.IntN(3) {
+					for range random.IntN(4) {
 						wait := time.Duration(random.IntN(10)) * time.Millisecond
 						p := r.anyone(random)
 						late.Go(func() {
@@ -171,7 +171,7 @@ func (r *run) subscribe() {
 						})
 					}
 				}
-				time.Sleep(time.Duration(random.IntN(3)) * time.Millisecond)
+				time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
 			}
 			late.Wait()
 		})
