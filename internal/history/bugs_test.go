@@ -55,6 +55,7 @@ type bug struct {
 
 // bugs lists mistakes of the kind that the design is there to prevent.
 func bugs() []bug {
+	var told sync.Map
 	return []bug{
 		{name: "compares are dropped", txn: dropCompares},
 		{name: "compares are dropped, now and then", txn: sometimes(20, dropCompares)},
@@ -108,7 +109,7 @@ func bugs() []bug {
 		{name: "a proration extends the license",
 			till: func(p payment.Provider) payment.Provider { return generous{p} }},
 		{name: "an older answer about a subscription replaces a newer answer",
-			store: func(_ *run, s store.Store) store.Store { return uncountedAnswers{s} }},
+			till: func(p payment.Provider) payment.Provider { return delayed{p, &told} }},
 		{name: "an order gets a license more than it counts",
 			store: func(_ *run, s store.Store) store.Store { return rewriting{s, oneMore} }},
 		{name: "an order gets a license less than it counts",
