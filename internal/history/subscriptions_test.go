@@ -274,7 +274,8 @@ func (i *inspection) subscriptions(t *timeline) {
 				i.add("subscriptions", "%s has the invoices %+v: %+v", number, sum, s)
 			}
 			if now.cancelAt < before.cancelAt {
-				i.add("subscriptions", "%s: an older answer replaces a newer answer: %+v, then %+v", number, before, now)
+				i.add("subscriptions", "%s: an older answer replaces a newer answer: %+v, then %+v", number, before,
+					now)
 			}
 			if now.id != "" && !s.key.IsZero() {
 				if l := t.licenseAt(s.key.ID(), s.revision); l == nil ||
@@ -300,7 +301,8 @@ func (i *inspection) subscriptions(t *timeline) {
 		got := counted[number]
 		if got.invoices != want.invoices || got.invoiced != want.invoiced || got.end != want.end ||
 			got.cancelAt != s.at.UnixMilli() {
-			i.add("subscriptions", "%s has the subscription %+v, want %+v until %d", number, got, want, s.at.UnixMilli())
+			i.add("subscriptions", "%s has the subscription %+v, want %+v until %d", number, got, want,
+				s.at.UnixMilli())
 		}
 	}
 }
