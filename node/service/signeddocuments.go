@@ -15,10 +15,13 @@ const (
 	signedDocument = 200
 )
 
-// SignedDocuments are documents that are signed once and answered often, each by a number. One is signed at a time: so
-// a client that asks for many different documents keeps one processor busy at most. The zero SignedDocuments are empty.
+// SignedDocuments are documents that are signed once and answered often, each by a number. Besides number 0, one is
+// signed at a time: so a client that asks for many different documents keeps one processor busy at most. Documents that
+// are signed already, and number 0, do not wait for that. The zero SignedDocuments are empty.
 type SignedDocuments struct {
-	mu    sync.Mutex
+	signing [2]sync.Mutex // of number 0, and of the others; held while mu is taken, and not the other way round
+
+	mu    sync.Mutex // guards what follows
 	made  map[int64]SignedDocument
 	bytes int // of all but number 0
 }
@@ -33,15 +36,36 @@ type SignedDocument struct {
 // Of returns the document with a number, and signs it if it is new. sign returns the document without its ETag. With
 // too many documents, or too many bytes, Of forgets some of them, but not number 0.
 func (d *SignedDocuments) Of(number int64, sign func() (SignedDocument, error)) (SignedDocument, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if made, ok := d.made[number]; ok {
+	if made, ok := d.recall(number); ok {
+		return made, nil
+	}
+	signing := &d.signing[min(uint64(number), 1)]
+	signing.Lock()
+	defer signing.Unlock()
+	if made, ok := d.recall(number); ok { // another call was first
 		return made, nil
 	}
 	made, err := sign()
 	if err != nil {
 		return SignedDocument{}, err
 	}
+	sum := sha256.Sum256(made.Body)
+	made.ETag = `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	d.keep(number, made)
+	return made, nil
+}
+
+func (d *SignedDocuments) recall(number int64) (made SignedDocument, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	made, ok = d.made[number]
+	return made, ok
+}
+
+// keep remembers a document that is new, and forgets others for it.
+func (d *SignedDocuments) keep(number int64, made SignedDocument) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.made == nil {
 		d.made = make(map[int64]SignedDocument)
 	}
@@ -57,8 +81,5 @@ func (d *SignedDocuments) Of(number int64, sign func() (SignedDocument, error)) 
 			delete(d.made, old)
 		}
 	}
-	sum := sha256.Sum256(made.Body)
-	made.ETag = `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 	d.made[number] = made
-	return made, nil
 }

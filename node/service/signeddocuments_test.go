@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"licet/node/service"
 )
@@ -79,5 +80,37 @@ func TestBytesOfSignedDocuments(t *testing.T) {
 	before = signed
 	if get(0); signed > before {
 		t.Error("number 0 was forgotten")
+	}
+}
+
+// TestSigningHoldsNobodyUp: while a document is signed, number 0 and the documents that are signed already are
+// answered.
+func TestSigningHoldsNobodyUp(t *testing.T) {
+	var documents service.SignedDocuments
+	get := func(number int64) {
+		_, err := documents.Of(number, func() (service.SignedDocument, error) {
+			return service.SignedDocument{Body: strconv.AppendInt(nil, number, 10)}, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	get(1)
+	done := make(chan struct{})
+	_, err := documents.Of(2, func() (none service.SignedDocument, err error) {
+		go func() {
+			defer close(done)
+			get(1)
+			get(0)
+		}()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			t.Error("other documents wait")
+		}
+		return none, nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
