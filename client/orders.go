@@ -221,6 +221,10 @@ const (
 	SandboxCallbackTwice SandboxAction = "callback_twice"
 	SandboxCallbackLate  SandboxAction = "callback_late"
 	SandboxRefundFails   SandboxAction = "refund_fails" // the next refund is pending, and then fails
+
+	SandboxInvoicePaid        SandboxAction = "invoice_paid"   // the unpaid invoice is paid, or else the next one
+	SandboxInvoiceFailed      SandboxAction = "invoice_failed" // the payment of the next invoice fails
+	SandboxCancelSubscription SandboxAction = "cancel_subscription"
 )
 
 // PlayInSandbox plays an action about an order of test mode, and returns the order after that. The service refuses an

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"time"
+
 	"github.com/go-json-experiment/json"
 
 	"licet/licensing"
@@ -30,6 +32,14 @@ const noGrace = "PT0S"
 // maxBillingMonths is the longest interval, which is Stripe's: three years.
 const maxBillingMonths = 36
 
+// shortInterval reports whether an interval is too short even for the sandbox.
+func shortInterval(p licensing.Period) bool {
+	return p.Clock < minBillingClock && p.Years+p.Months+p.Days == 0
+}
+
+// minBillingClock is the shortest interval, which is the sandbox's.
+const minBillingClock = 10 * time.Second
+
 // billing checks how a product is paid; an empty object: it is paid once.
 func (c *checks) billing(field string, in object) (terms licensing.Billing) {
 	if c.describe(field, Limits{MaxProperties: 2}) || !in.given || in.value == "{}" {
@@ -41,9 +51,9 @@ func (c *checks) billing(field string, in object) (terms licensing.Billing) {
 		return terms
 	}
 	var ok bool
-	if terms.Interval, ok = licensing.ParsePeriod(sent.Interval); !ok || terms.Interval.IsZero() ||
+	if terms.Interval, ok = licensing.ParsePeriod(sent.Interval); !ok || shortInterval(terms.Interval) ||
 		terms.Interval.Years*12+terms.Interval.Months > maxBillingMonths {
-		c.add(field, "must have an ISO 8601 duration of at most 3 years as interval, such as P1M or P1Y")
+		c.add(field, "must have an ISO 8601 duration from PT10S to 3 years as interval, such as P1M or P1Y")
 	}
 	switch sent.Grace {
 	case "":

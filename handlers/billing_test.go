@@ -12,14 +12,15 @@ func TestBilling(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for _, terms := range []string{
-		`"billing":{"interval":""}`, `"billing":{"interval":"P4Y"}`, `"billing":{"interval":"P1M","grace":"P2Y"}`,
+		`"billing":{"interval":""}`, `"billing":{"interval":"PT9S"}`, `"billing":{"interval":"P4Y"}`, `"billing":{"interval":"P1M","grace":"P2Y"}`,
 		`"billing":{"grace":"P1D"}`, `"billing":{"interval":"P1M"},"validity":"P1Y"`,
 	} {
 		s.product("cloud", terms).must(t, 42200)
 	}
 	for sent, want := range map[string]string{
 		`{}`: `"trial":{},"receipt"`, `{"interval":"P1M"}`: `"billing":{"interval":"P1M","grace":"P3D"}`,
-		`{"interval":"P1Y","grace":"PT0S"}`: `"billing":{"interval":"P1Y","grace":"PT0S"}`,
+		`{"interval":"PT10S","grace":"PT5S"}`: `"billing":{"interval":"PT10S","grace":"PT5S"}`,
+		`{"interval":"P1Y","grace":"PT0S"}`:   `"billing":{"interval":"P1Y","grace":"PT0S"}`,
 	} {
 		if got := s.product("cloud", `"billing":`+sent).must(t, 0).body; !strings.Contains(got, want) {
 			t.Errorf("the product with the billing %s is shown as %s", sent, got)
@@ -34,10 +35,9 @@ func TestBilling(t *testing.T) {
 	number := s.send("POST", "/v1/orders", keyAll, `{"product_id":"cloud","currency":"EUR","amount":900,"quantity":1}`).
 		must(t, 0).text("order_no")
 	s.send("POST", "/v1/orders/"+number+"/payments", keyAll, `{"reference":"INV-1"}`).must(t, 40902)
-	// The sandbox takes the payment of one interval: the license ends after a month and three days.
 	s.send("PUT", "/v1/orders/"+number+"/sandbox_payment", keyAll, "").must(t, 0)
 	paid, err := s.node.Order(t.Context(), licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, number)
-	if err != nil || paid.PaidEnd.IsZero() || paid.Subscribed() {
+	if err != nil || paid.PaidEnd.IsZero() || !paid.Subscribed() {
 		t.Errorf("%+v, %v", paid, err)
 	}
 }

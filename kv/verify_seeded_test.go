@@ -741,6 +741,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			Outcome: licensing.SandboxFailed, PaidAt: later}), []string{"sandbox paid_at " + sandboxOf(s.unpaid)}},
 		{"a refund in the sandbox without an end", played(licensing.SandboxOrder{Attempt: 1,
 			Outcome: licensing.SandboxFailed, RefundNo: "ref_1"}), []string{"sandbox refund " + sandboxOf(s.unpaid)}},
+		{"a subscription in the sandbox with too many invoices", played(licensing.SandboxOrder{Attempt: 1,
+			Outcome: licensing.SandboxFailed, Subscription: licensing.SandboxSubscription{
+				Unpaid: licensing.MaxSandboxInvoices + 1}}), []string{"sandbox subscription " + sandboxOf(s.unpaid)}},
 		{"the sandbox of no order", seed{layout.SandboxKey(noOrder): l.value(sandboxKey)},
 			[]string{"sandbox order_missing sb/" + layout.OwnerPath(labOwner) + verify.Opaque(noOrder.ID)}},
 		{"a payment that is gone", seed{labPaymentKey(): nil}, []string{"order payment_missing " + ord(s.outside),

@@ -47,6 +47,7 @@
 //	checkout.go             attempts to pay an order at a payment provider
 //	payment.go              records of payments, and payments that a shop has received itself
 //	sandbox.go              what the sandbox knows about an order
+//	sandboxsubscription.go  subscriptions in the sandbox
 //	sale.go                 sums of payments and refunds by currency, and by day or month
 //	redaction_commands.go   removal of a buyer's personal data
 //	product.go              products and terms

@@ -229,6 +229,10 @@ var (
 	ErrRefundUnderWay = &Error{Reason: ReasonInvalidOrderState,
 		Message: "a refund of the order is under way: play refund_fails before the refund"}
 
+	// ErrNoSubscription: see PlaySubscription.
+	ErrNoSubscription = &Error{Reason: ReasonInvalidOrderState,
+		Message: "the order has no subscription that renews in the sandbox"}
+
 	ErrRolloutInProgress = &Error{Reason: ReasonRolloutInProgress,
 		Message: "another rollout of this product is under way: wait for its end, or cancel it"}
 

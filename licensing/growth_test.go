@@ -44,6 +44,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{NoteAnswer{}, RequiredGrowth},
 		{PlayCheckout{}, BoundedGrowth},
 		{FailNextRefund{}, BoundedGrowth},
+		{PlaySubscription{}, BoundedGrowth},
 		{PlayRefund{}, BoundedGrowth},
 		{CancelOrder{}, NoGrowth},
 		{ExpireOrder{}, BoundedGrowth},

@@ -113,6 +113,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{func() Record { return Record{Sandbox: &SandboxOrder{Attempt: 1, Outcome: SandboxPending}} },
 			PlayCheckout{Attempt: 1, Outcome: SandboxPaid}, 0},
 		{nothing, FailNextRefund{}, 0},
+		{nothing, PlaySubscription{Order: Order{PaidAt: now, Interval: Period{Years: 1}}, Play: PlayEndNow}, 0},
 		{func() Record { return Record{Sandbox: &SandboxOrder{RefundFails: true}} },
 			PlayRefund{Number: strings.Repeat("r", 34), Ends: now}, 0},
 		{orderOf(Order{LicenseKey: key, PaidAt: now, Quantity: 2, LicensesIssued: 1, Terms: terms}),

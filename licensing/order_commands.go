@@ -68,9 +68,9 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // payThrough notes the provider that has taken the payment. If that is the provider of the order's checkout, the
-// checkout is over. Of an order without a checkout, the sandbox leaves no trace; see PaidThrough.
+// checkout is over. Of an order without a checkout and subscription, the sandbox leaves no trace; see PaidThrough.
 func (c PayOrder) payThrough(o *Order) {
-	if c.Provider == "" || c.Provider == ProviderSandbox && o.Provider == "" {
+	if c.Provider == "" || c.Provider == ProviderSandbox && o.Provider == "" && c.Subscription == "" {
 		return
 	}
 	if o.Provider == c.Provider {

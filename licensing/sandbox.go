@@ -14,6 +14,8 @@ type SandboxOrder struct {
 	// RefundNo is our number of the latest refund that fails, which is pending until RefundEnds.
 	RefundNo   string
 	RefundEnds time.Time
+
+	Subscription SandboxSubscription // what was played about the subscription
 }
 
 // SandboxOutcome is what has become of a checkout in the sandbox.

@@ -88,10 +88,16 @@ func (o *Order) endSubscription(now time.Time) {
 
 // planAsk plans the next question of a sweep about the subscription.
 func (o *Order) planAsk(now time.Time) {
-	switch first := o.PaidEnd.Add(subscriptionFirstAsk); {
+	first, knows := o.PaidEnd.Add(subscriptionFirstAsk), o.SubscriptionStatus == SubscriptionActive
+	if o.Provider == ProviderSandbox { // which renews or ends the subscription at a time that the order knows
+		if first = o.PaidEnd; !knows {
+			first, knows = o.Interval.AddTo(first), true
+		}
+	}
+	switch {
 	case o.SubscriptionStatus == SubscriptionCanceled:
 		o.AskAt = time.Time{}
-	case !o.EndDue && o.SubscriptionStatus == SubscriptionActive && first.After(now):
+	case !o.EndDue && knows && first.After(now):
 		o.AskAt = first
 	case o.PaidEnd.IsZero():
 		o.AskAt = now.Add(subscriptionNextAsk)

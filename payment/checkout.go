@@ -71,7 +71,9 @@ func (d *Desk) beginCheckout(
 	case err != nil:
 		return licensing.Order{}, "", false, providerFailed(err)
 	case step.Payment != "":
-		now, err = d.Confirm(ctx, order, licensing.Payment{Provider: provider.Name(), Reference: step.Payment})
+		now, err = d.Confirm(ctx, order, licensing.Payment{
+			Provider: provider.Name(), Reference: step.Payment, Subscription: step.Subscription,
+		})
 		return now, "", false, err
 	}
 	now, err = d.node.ChangeCheckout(ctx, order,

@@ -19,6 +19,7 @@
 //   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries
 //   - sandbox.go: the provider of test mode
+//   - sandboxsubscription.go: subscriptions in the sandbox
 //   - play.go: what buyers and banks do in the sandbox
 //   - instrument.go: counts and times the requests to a provider
 //   - places.go: the places that the requests of all owners share

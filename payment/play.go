@@ -25,13 +25,18 @@ const (
 	// The bank of the buyer does not take the next refund back. The refund is pending at first, and fails with PlayFail
 	// or after sandboxLate.
 	PlayRefundFails Play = "refund_fails"
+	// The unpaid invoice of the subscription is paid, or else the next one, now; the next invoice is due now, and its
+	// payment fails; the subscription ends now.
+	PlayInvoicePaid        Play = "invoice_paid"
+	PlayInvoiceFailed      Play = "invoice_failed"
+	PlayCancelSubscription Play = "cancel_subscription"
 )
 
 // PlayNames lists the names of all plays.
 func PlayNames() []string {
 	return []string{string(PlayPay), string(PlayCancel), string(PlayDecline), string(PlayPayLater),
 		string(PlayComplete), string(PlayFail), string(PlayCallbackTwice), string(PlayCallbackLate),
-		string(PlayRefundFails)}
+		string(PlayRefundFails), string(PlayInvoicePaid), string(PlayInvoiceFailed), string(PlayCancelSubscription)}
 }
 
 // checkoutPlay is what a play makes of a new checkout.
@@ -46,6 +51,12 @@ var checkoutPlays = map[Play]checkoutPlay{
 	PlayPayLater:      {licensing.SandboxPending, 1, sandboxEnd},
 	PlayCallbackTwice: {licensing.SandboxPaid, 2, sandboxEnd},
 	PlayCallbackLate:  {licensing.SandboxLate, 0, sandboxLate},
+}
+
+var subscriptionPlays = map[Play]licensing.SubscriptionPlay{
+	PlayInvoicePaid:        licensing.PlayInvoicePaid,
+	PlayInvoiceFailed:      licensing.PlayInvoiceFailed,
+	PlayCancelSubscription: licensing.PlayEndNow,
 }
 
 // Play plays something about an order in the sandbox, and returns the order after that. It refuses orders of live mode,
@@ -73,6 +84,9 @@ func (d *Desk) Play(ctx context.Context, order licensing.Order, play Play) (lice
 			return d.failRefund(ctx, order)
 		}
 		return d.settleInSandbox(ctx, order, licensing.SandboxFailed)
+	}
+	if about, known := subscriptionPlays[play]; known {
+		return d.playSubscription(ctx, order, about)
 	}
 	if begins, known := checkoutPlays[play]; known {
 		return d.beginInSandbox(ctx, order, begins)
@@ -103,6 +117,9 @@ func (d *Desk) Plays(order licensing.Order) []Play {
 		return []Play{PlayComplete, PlayFail}
 	case order.Status(d.node.Now()) == licensing.OrderUnpaid:
 		return []Play{PlayDecline, PlayPayLater, PlayCallbackTwice, PlayCallbackLate}
+	case order.CheckRefundable(d.node.Now()) == nil && order.Subscribed() &&
+		order.SubscriptionStatus != licensing.SubscriptionCanceled:
+		return []Play{PlayInvoicePaid, PlayInvoiceFailed, PlayCancelSubscription, PlayRefundFails}
 	case order.CheckRefundable(d.node.Now()) == nil:
 		return []Play{PlayRefundFails}
 	case order.RefundDue && order.CanceledAt.IsZero():
@@ -202,4 +219,18 @@ func (d *Desk) failRefund(ctx context.Context, order licensing.Order) (licensing
 		return d.node.Order(ctx, order.Owner, order.OrderNo)
 	}
 	return now, err
+}
+
+// playSubscription plays something about the subscription of an order, and reports the subscription to the desk.
+func (d *Desk) playSubscription(
+	ctx context.Context, order licensing.Order, play licensing.SubscriptionPlay,
+) (licensing.Order, error) {
+	if !order.Subscribed() {
+		return licensing.Order{}, licensing.ErrNoSubscription
+	}
+	err := Sandbox{Node: d.node}.playSubscription(ctx, order, licensing.PlaySubscription{Play: play})
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	return d.callBack(ctx, order, subscriptionInSandbox(order.OrderNo), 1)
 }

@@ -102,6 +102,8 @@ type Step struct {
 	Checkout string    // the provider's id of the checkout
 	Redirect string    // the URL of the checkout, where the customer pays; empty: the checkout is over, look at it
 	EndsAt   time.Time // when the provider ends the checkout
+	// Subscription is the provider's id of the subscription that a complete payment has started.
+	Subscription string
 }
 
 // Object names an object of a provider.

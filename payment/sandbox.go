@@ -45,31 +45,50 @@ func (Sandbox) SuspendOnDispute() bool { return false }
 
 // Begin completes the payment at once.
 func (Sandbox) Begin(_ context.Context, order licensing.Order) (Step, error) {
-	return Step{Payment: sandboxID + order.OrderNo}, nil
+	step := Step{Payment: sandboxID + order.OrderNo}
+	if !order.Interval.IsZero() {
+		step.Subscription = subscriptionInSandbox(order.OrderNo).ID
+	}
+	return step, nil
 }
 
-// Look returns what was played in a checkout.
+// Look returns what was played in a checkout, or what has become of a subscription or an invoice.
 func (s Sandbox) Look(ctx context.Context, object Object) (State, error) {
-	orderNo, attempt, found := strings.Cut(strings.TrimPrefix(object.ID, sandboxID), "-")
-	if s.Node == nil || object.Kind != ObjectCheckout || !found {
+	orderNo, rest, found := strings.Cut(strings.TrimPrefix(object.ID, sandboxID), "-")
+	if s.Node == nil || !found {
 		return State{}, ErrUnknownObject
 	}
 	order, played, err := s.Node.Sandbox(ctx, orderNo)
 	switch {
-	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound, err == nil && played.Attempt == 0:
+	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
 		return State{}, ErrUnknownObject
 	case err != nil:
 		return State{}, err
+	case object.Kind == ObjectInvoice, object.Kind == ObjectSubscription:
+		return lookAtSubscription(object, rest, order, played.Subscription, s.Node.Now())
+	case object.Kind == ObjectCheckout && played.Attempt > 0:
+		return s.lookAtCheckout(object, rest, order, played), nil
 	}
-	state := State{Object: object, OrderNo: orderNo, Outcome: OutcomeEnded, Amount: order.Amount,
+	return State{}, ErrUnknownObject
+}
+
+// lookAtCheckout returns what was played in the checkout of an attempt.
+func (s Sandbox) lookAtCheckout(
+	object Object, attempt string, order licensing.Order, played licensing.SandboxOrder,
+) State {
+	state := State{Object: object, OrderNo: order.OrderNo, Outcome: OutcomeEnded, Amount: order.Amount,
 		Currency: order.Currency, At: played.PaidAt, EndsAt: order.CheckoutEnds}
 	if attempt == strconv.Itoa(played.Attempt) {
 		state.Outcome = outcomeInSandbox(played.Outcome, !order.CheckoutEnds.After(s.Node.Now()))
 	}
 	if state.Outcome == OutcomeDone {
-		state.Payment = sandboxID + orderNo
+		state.Payment = sandboxID + order.OrderNo
+		if !order.Interval.IsZero() {
+			state.Subscription = subscriptionInSandbox(order.OrderNo).ID
+			state.PeriodEnd = order.Interval.AddTo(state.At)
+		}
 	}
-	return state, nil
+	return state
 }
 
 // outcomeInSandbox returns the outcome of a checkout, which may have ended.
@@ -117,15 +136,7 @@ func (s Sandbox) refundOutcome(ctx context.Context, order licensing.Order, numbe
 	return OutcomeFailed, nil
 }
 
-// Change refuses every change: the sandbox has no subscriptions.
-func (Sandbox) Change(context.Context, licensing.Order, Change) (State, error) {
-	return State{}, ErrRefused
-}
-
-// Invoices returns none: the sandbox has no subscriptions.
-func (Sandbox) Invoices(context.Context, licensing.Order) ([]string, error) { return nil, nil }
-
-// Portal refuses: the sandbox has no subscriptions.
+// Portal refuses: the buyers of the sandbox have no cards.
 func (Sandbox) Portal(context.Context, licensing.Order) (string, error) { return "", ErrRefused }
 
 // Signed is false: the sandbox sends no callbacks.

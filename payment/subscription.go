@@ -201,8 +201,12 @@ func (d *Desk) askSubscriptionDue(ctx context.Context, order licensing.Order) er
 		return nil
 	}
 	if provider := d.checkoutProvider(order); provider != nil {
-		return d.askSubscription(ctx, provider, order)
+		err := d.askSubscription(ctx, provider, order)
+		if licensing.ReasonOf(err) != licensing.ReasonAccountBudgetReached {
+			return err
+		}
 	}
-	_, _, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{}) // the provider may be set up again
+	// The provider may be set up again, and the budget may have room again.
+	_, _, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{})
 	return err
 }

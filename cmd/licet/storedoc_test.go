@@ -118,7 +118,7 @@ func TestDocumentedSandboxRuns(t *testing.T) {
 	for _, o := range p.want(t, 200, "GET", "/v1/orders", "").Data.list("orders") {
 		states = append(states, o.text("status"))
 	}
-	if want := []string{"refunded", "paid", "refunded", "paid"}; !slices.Equal(states, want) || blocks != 8 {
+	if want := []string{"paid", "refunded", "paid", "refunded", "paid"}; !slices.Equal(states, want) || blocks != 10 {
 		t.Errorf("the orders are %q after %d blocks; want %q", states, blocks, want)
 	}
 }

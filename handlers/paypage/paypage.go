@@ -70,6 +70,10 @@ var plays = map[string]string{
 	"callback_twice": "Pay, and the callback comes twice",
 	"callback_late":  "Pay, and the callback comes late",
 	"refund_fails":   "The next refund fails",
+	"invoice_paid":   "The next invoice is paid",
+	"invoice_failed": "The payment of the next invoice fails",
+
+	"cancel_subscription": "The subscription ends",
 }
 
 // outcome is the text of a page without a form.

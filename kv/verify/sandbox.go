@@ -27,6 +27,9 @@ func (v *recordChecks) checkSandbox(e entry) {
 	if (s.RefundNo == "") != s.RefundEnds.IsZero() {
 		bad("refund", "its refund that fails has no number or no end")
 	}
+	if !s.Subscription.Plausible() {
+		bad("subscription", "no play leaves its subscription so")
+	}
 	v.want(layout.OrderKey(ref.Owner, ref.ID), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("order_missing", "its order does not exist")

@@ -300,7 +300,9 @@ func TestGoldenValues(t *testing.T) {
 	}
 	played.Sandbox.RefundFails, played.Sandbox.RefundNo = true, "ref_1"
 	played.Sandbox.RefundEnds = kvtest.Time
-	show("order in the sandbox with a refund that fails", played.Encode())
+	played.Sandbox.Subscription = licensing.SandboxSubscription{Ahead: 2, Unpaid: 3, Periods: 4,
+		EndedAt: kvtest.Time, Amount: 990}
+	show("order in the sandbox with a refund that fails and a subscription", played.Encode())
 	if again, err := DecodeSandbox(played.Encode()); err != nil || again.Sandbox != played.Sandbox {
 		t.Errorf("an order in the sandbox is read as %+v, %v", again, err)
 	}

@@ -23,10 +23,13 @@ type Sandbox struct {
 }
 
 func (s *Sandbox) table() fieldTable {
-	o := &s.Sandbox
+	o, subscription := &s.Sandbox, &s.Sandbox.Subscription
 	return fieldTable{
 		numberField(1, &o.Attempt), textField(2, &o.Outcome), timeField(3, &o.PaidAt),
 		boolField(4, &o.RefundFails), textField(5, &o.RefundNo), timeField(6, &o.RefundEnds),
+		numberField(7, &subscription.Ahead), numberField(8, &subscription.Unpaid),
+		numberField(9, &subscription.Periods), timeField(10, &subscription.EndedAt),
+		numberField(11, &subscription.Amount),
 		writersField(SandboxWriter, &s.Writers), unknownFields(&s.Unknown),
 	}
 }

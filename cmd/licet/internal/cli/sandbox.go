@@ -53,6 +53,15 @@ complete, or until the service asks the sandbox after about two minutes.`},
 	{client.SandboxRefundFails, "Let the next refund of an order fail",
 		`Let the next refund of a paid order of test mode fail. The refund is pending at first. It fails with
 licet sandbox fail, or by itself within about two minutes: then the order is paid, and its license stays valid.`},
+	{client.SandboxInvoicePaid, "Let the next invoice of a subscription be paid",
+		`Let the unpaid invoice of a subscription of test mode be paid, or else the next invoice, before it is due. The
+license ends later.`},
+	{client.SandboxInvoiceFailed, "Let the payment of a subscription's next invoice fail",
+		`Let the next invoice of a subscription of test mode be due now, and its payment fail. The subscription is past
+due until licet sandbox invoice-paid, and ends with the period of the invoice.`},
+	{client.SandboxCancelSubscription, "End a subscription of test mode now",
+		`End a subscription of test mode now, as its buyer or the payment provider does. The license works until the end
+of the time that is paid for.`},
 }
 
 func (s sandboxGroup) sandboxPlay(p sandboxPlay) *cobra.Command {
