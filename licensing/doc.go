@@ -43,6 +43,7 @@
 //	quantity.go             orders for several licenses
 //	order_commands.go       pay, cancel and expire an order
 //	refund_commands.go      refunds
+//	refund_elsewhere.go     refunds that were made at the payment provider, and refunds that fail after they were made
 //	subscription.go         subscriptions of orders, and their invoices
 //	checkout.go             attempts to pay an order at a payment provider
 //	payment.go              records of payments, and payments that a shop has received itself

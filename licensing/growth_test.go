@@ -54,6 +54,8 @@ func TestGrowthOfCommands(t *testing.T) {
 		{IssueLicenses{}, RequiredGrowth},
 		{NotePendingRefund{}, RequiredGrowth},
 		{RefundOrder{}, RequiredGrowth},
+		{NoteRefund{}, RequiredGrowth},
+		{TakeBackRefund{}, RequiredGrowth},
 		{PutRefund{}, RequiredGrowth},
 		{RedactOrder{}, NoGrowth},
 		{RedactLicense{}, NoGrowth},

@@ -45,11 +45,13 @@ const (
 // Payment is a payment or a refund of an order, as a record of its own: no other order can be paid with the same
 // reference of the same provider.
 type Payment struct {
-	Kind       PaymentKind
-	State      PaymentState
-	OrderNo    string
-	Provider   PaymentProvider
-	Reference  string // the provider's, the shop's own of an outside payment, or our number of a refund
+	Kind     PaymentKind
+	State    PaymentState
+	OrderNo  string
+	Provider PaymentProvider
+	// Reference is the provider's, the shop's own of an outside payment, or our number of a refund. If the refund was
+	// made at the provider, it is the provider's id of the refund; see OwnRefund.
+	Reference  string
 	ProviderID string // the provider's id of a refund, or of the payment of an invoice; empty: there is none
 	Refunds    string // of a refund: the reference of the payment whose money goes back
 	Amount     int64  // in the currency's minor unit
@@ -67,7 +69,7 @@ type Payment struct {
 
 // Ref names the record of a payment or a refund of an owner.
 func (p *Payment) Ref(owner Owner) Ref {
-	if p.Kind == KindOfRefund {
+	if p.Kind == KindOfRefund && OwnRefund(p.Reference) {
 		return RefundRef(owner, p.Reference)
 	}
 	return PaymentRef(owner, p.Provider, p.Reference)

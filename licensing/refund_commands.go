@@ -29,12 +29,13 @@ const RefundRetryMax = 24 * time.Hour
 // MaxRefunds is how many refunds an order may have.
 const MaxRefunds = 100
 
-// ErrRefundClosed is the result of RefundOrder for a refund with a number that is not open: another call has recorded
-// what has become of the refund.
+// ErrRefundClosed is the result of a command about a refund if another call has recorded what has become of the refund.
 var ErrRefundClosed = errors.New("the refund is not open any more")
 
+const refundPrefix = "ref_"
+
 // RefundNumber returns the number of a refund with a ULID.
-func RefundNumber(ulid string) string { return "ref_" + ulid }
+func RefundNumber(ulid string) string { return refundPrefix + ulid }
 
 // RefundedAmount returns how much of the payment has gone back.
 func (o *Order) RefundedAmount() int64 {
@@ -60,10 +61,14 @@ func (o *Order) AtProvider() bool { return o.Amount > 0 && o.Provider != Provide
 
 // Refund returns the open refund of an order, as its record.
 func (o *Order) Refund() Payment {
-	return Payment{
+	refund := Payment{
 		Kind: KindOfRefund, OrderNo: o.OrderNo, Provider: o.PaidThrough(), Reference: cmp.Or(o.RefundNo, o.OrderNo),
 		Refunds: o.Payment, Amount: o.OpenRefund(), Currency: o.Currency, By: o.RefundBy, ProductID: o.ProductID,
 	}
+	if !OwnRefund(o.RefundNo) {
+		refund.ProviderID = o.RefundNo
+	}
+	return refund
 }
 
 // EndsWithRefund reports whether the open refund sends back all that is left of the payment. Then the refund revokes
@@ -183,7 +188,8 @@ func (c NotePendingRefund) apply(r *Record, now time.Time) (Result, error) {
 	result := Result{RefundDue: o.RefundDue}
 	if o.RefundDue && o.RefundNo == c.Number && !o.RefundPending {
 		result.Refund = o.Refund()
-		result.Refund.State, result.Refund.ProviderID = PaymentPending, c.ProviderID
+		result.Refund.State = PaymentPending
+		result.Refund.ProviderID = cmp.Or(result.Refund.ProviderID, c.ProviderID)
 		o.RefundPending = true
 		o.Refunds++
 		r.recordOrder(EventOrderRefundUpdated, Provider, now)
@@ -195,7 +201,7 @@ func (c NotePendingRefund) apply(r *Record, now time.Time) (Result, error) {
 // WithdrawRefund ends the shop's request: the payment provider has refused the refund in answer to the
 // latest try, and no earlier try has moved the money. The order is paid, as before. If there was
 // another try since, WithdrawRefund is a no-op. A refund for a canceled order stays due whatever the
-// provider answers.
+// provider answers, unless the refund was made at the provider.
 type WithdrawRefund struct {
 	Number string // of the refund, as in Order.RefundNo
 	Tries  int    // as TryRefund returned, or the current number if the provider was not asked
@@ -211,16 +217,21 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{}
-	if o.RefundDue && o.CanceledAt.IsZero() && o.RefundNo == c.Number && o.RefundTries == c.Tries {
+	result, own := Result{}, OwnRefund(o.RefundNo)
+	if o.RefundDue && (o.CanceledAt.IsZero() || !own) && o.RefundNo == c.Number && o.RefundTries == c.Tries {
 		// RefundTries stays: a try of a later request must not get the number of an earlier try, whose refusal
 		// may arrive late.
 		if o.RefundPending {
 			result.Refund = o.Refund()
 			result.Refund.State = PaymentFailed
 		}
-		o.closeRefund()
-		o.RefundBy, o.StateReason, r.Changed = "", "", true
+		if o.closeRefund(); !o.RefundDue {
+			o.RefundBy = ""
+		}
+		if own {
+			o.StateReason = ""
+		}
+		r.Changed = true
 		if result.Refund.State == PaymentFailed {
 			r.recordOrder(EventOrderRefundUpdated, Provider, now)
 		}
@@ -229,9 +240,11 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 	return result, nil
 }
 
-// closeRefund removes what an order stores of its open refund, except the number of tries.
+// closeRefund removes what an order stores of its open refund, except the number of tries. What is left of a payment of
+// a canceled order is due again.
 func (o *Order) closeRefund() {
-	o.RefundDue, o.RefundNo, o.Refunding, o.RefundPending = false, "", 0, false
+	o.RefundDue = !o.CanceledAt.IsZero() && o.RefundedAt.IsZero() && o.RefundedAmount() < o.PaidAmount()
+	o.RefundNo, o.Refunding, o.RefundPending = "", 0, false
 	o.RefundRetryAt = time.Time{}
 }
 
@@ -275,7 +288,8 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 			if refund.PaidAt = c.At; c.At.IsZero() || c.At.After(now) {
 				refund.PaidAt = now
 			}
-			refund.ProviderID, result.Refund = c.ProviderID, refund
+			refund.ProviderID = cmp.Or(refund.ProviderID, c.ProviderID)
+			result.Refund = refund
 			if !o.RefundPending {
 				o.Refunds++
 			}
@@ -296,7 +310,8 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	return result, nil
 }
 
-// PutRefund stores the record of a refund, or what has become of the refund. The same transaction changes the order.
+// PutRefund stores the record of a refund, or what has become of the refund. The same transaction changes the order. If
+// the record has this state or a later one, the result is ErrRefundClosed.
 type PutRefund struct {
 	Refund Payment // as the change of the order has returned it; zero: nothing is to be stored
 }
@@ -313,6 +328,9 @@ func (c PutRefund) apply(r *Record, now time.Time) (Result, error) {
 	refund := c.Refund
 	refund.RecordedAt = now
 	if stored := r.Payment; stored != nil {
+		if !refund.State.follows(stored.State) {
+			return Result{}, ErrRefundClosed
+		}
 		refund.RecordedAt, refund.ProviderID = stored.RecordedAt, cmp.Or(refund.ProviderID, stored.ProviderID)
 	}
 	r.Payment, r.Changed = &refund, true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -42,9 +43,9 @@ func (n *naiveRefunds) open() *naiveRefund {
 	return nil
 }
 
-// TestRefundsAgainstNaiveModel runs requests for whole and partial refunds and their results, some of them late or for
-// another refund: never more goes back than was paid, the records add up to the amounts of the order, and the order is
-// refunded exactly when nothing is left.
+// TestRefundsAgainstNaiveModel runs requests for whole and partial refunds, refunds that were made at the provider, and
+// their results, some of them late or for another refund: never more goes back than was paid, the records add up to the
+// amounts of the order, and the order is refunded once nothing is left.
 func TestRefundsAgainstNaiveModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		paid := rapid.Int64Range(1, 20).Draw(t, "paid")
@@ -52,7 +53,7 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 		order := licensing.Record{Order: ordered(func(o *licensing.Order) {
 			o.Amount, o.Paid, o.PaidAt, o.Payment, o.LicenseKey = paid, paid, noon, "pi_0", otherKey
 		}).Order}
-		records := map[string]*licensing.Record{}
+		records, wasRefunded := map[string]*licensing.Record{}, false
 		numbers := []string{""}
 		for step := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			before, open := *order.Order, naive.open()
@@ -65,7 +66,28 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 			var c licensing.Command
 			refused := false
 			switch kind := rapid.SampledFrom([]string{"whole", "part", "part", "pending", "withdraw", "done", "done",
-				"done, but part"}).Draw(t, "kind"); kind {
+				"done, but part", "elsewhere", "elsewhere", "returned"}).Draw(t, "kind"); kind {
+			case "elsewhere":
+				amount := rapid.Int64Range(1, paid+1).Draw(t, "amount")
+				note := licensing.NoteRefund{ProviderID: fmt.Sprint("re_", step), Amount: amount}
+				if c = note; open != nil || amount > left {
+					refused = true
+				} else {
+					naive.refunds = append(naive.refunds, naiveRefund{amount, "pending"})
+					numbers = append(numbers, note.ProviderID)
+				}
+			case "returned":
+				of := slices.IndexFunc(naive.refunds, func(r naiveRefund) bool { return r.state == "done" })
+				if of < 0 {
+					continue
+				}
+				amount := naive.refunds[of].amount
+				for _, r := range records {
+					if r.Payment.State == licensing.PaymentDone && r.Payment.Amount == amount {
+						c = licensing.TakeBackRefund{Refund: *r.Payment}
+					}
+				}
+				naive.refunds[of].state = "failed"
 			case "whole", "part":
 				amount := left
 				request := licensing.RequestRefund{By: "key_1", Number: fmt.Sprint("ref_", step)}
@@ -98,7 +120,7 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 					continue // an older build's refund
 				case !current:
 					refused = true
-				case kind == "done" || left > 0:
+				case kind == "done" || left > 0 || wasRefunded:
 					open.state = "done"
 				}
 			}
@@ -120,7 +142,8 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 				o.Refundable() != paid-naive.sum("done")-kept || o.Refundable() < 0 {
 				t.Fatalf("after %+v of %+v the order is %+v", c, naive, o)
 			}
-			if o.RefundedAt.IsZero() != (naive.sum("done") < paid) {
+			wasRefunded = wasRefunded || naive.sum("done") == paid
+			if o.RefundedAt.IsZero() == wasRefunded {
 				t.Fatalf("%d of %d were refunded, at %v", naive.sum("done"), paid, o.RefundedAt)
 			}
 			sums := map[licensing.PaymentState]int64{}
@@ -166,4 +189,51 @@ func TestRefundLimits(t *testing.T) {
 		must(t, &r, licensing.RefundOrder{Number: r.Order.RefundNo, Partial: true}, noon)
 	}
 	f(0, "an order can have 100 refunds: refund the rest, 400 in minor units, at the payment provider")
+}
+
+// TestRefundKnown: a refund that was made at the provider has one record, and no state of a refund goes back.
+func TestRefundKnown(t *testing.T) {
+	states := []licensing.PaymentState{licensing.PaymentPending, licensing.PaymentDone, licensing.PaymentFailed}
+	for i, before := range states {
+		for j, after := range states {
+			r := licensing.Record{Payment: &licensing.Payment{Kind: licensing.KindOfRefund, State: before}}
+			refund := licensing.Payment{Kind: licensing.KindOfRefund, Reference: "re_1", State: after}
+			if _, err := run(t, &r, licensing.PutRefund{Refund: refund}, noon); errors.Is(err,
+				licensing.ErrRefundClosed) == (j > i) {
+				t.Errorf("%q after %q: %v", after, before, err)
+			}
+		}
+	}
+	order := licensing.NewOrderNo(shop, strings.Repeat("0", 26))
+	for text, own := range map[string]bool{"": true, "ref_1": true, "re_1": false, order: true} {
+		if licensing.OwnRefund(text) != own {
+			t.Errorf("%q is a number of ours: %v", text, !own)
+		}
+	}
+}
+
+// TestRefundOfCanceledElsewhere: what is left of the money of a canceled order stays due, after the refund of a part in
+// the provider's dashboard, and after a refund there that fails.
+func TestRefundOfCanceledElsewhere(t *testing.T) {
+	r := ordered(func(o *licensing.Order) { o.Amount, o.Currency = 500, "USD" })
+	must(t, &r, licensing.CancelOrder{}, noon)
+	must(t, &r, licensing.PayOrder{Payment: "pi_0", Provider: licensing.ProviderStripe}, noon)
+	f := func(what string, c licensing.Command, due bool, open, refunded int64) {
+		t.Helper()
+		must(t, &r, c, noon)
+		if o := r.Order; o.RefundDue != due || o.OpenRefund() != open || o.RefundedAmount() != refunded ||
+			o.RefundBy != licensing.Provider || o.RefundedAt.IsZero() != (refunded < 500) {
+			t.Errorf("%s: %+v", what, o)
+		}
+	}
+	f("tried", licensing.TryRefund{}, true, 500, 0)
+	f("a part elsewhere", licensing.NoteRefund{ProviderID: "re_1", Amount: 200}, true, 200, 0)
+	f("our refusal, late", licensing.WithdrawRefund{Tries: 1}, true, 200, 0)
+	f("made", licensing.RefundOrder{Number: "re_1"}, true, 300, 200)
+	f("another part", licensing.NoteRefund{ProviderID: "re_2", Amount: 200}, true, 200, 200)
+	f("fails", licensing.WithdrawRefund{Number: "re_2"}, true, 300, 200)
+	f("the rest", licensing.RefundOrder{}, false, 0, 500)
+	if r.Order.Refunds != 3 {
+		t.Errorf("%d refunds, want 3", r.Order.Refunds)
+	}
 }

@@ -20,7 +20,7 @@ type Commerce struct {
 	// nodes find the same number.
 	RefundsDue prometheus.Gauge
 	// Refunds counts steps of refunds on this node, by outcome: asked (before the request to the
-	// provider), made (recorded) or refused (for good).
+	// provider), made (recorded), refused (for good) or returned (failed after it was made).
 	Refunds *prometheus.CounterVec
 }
 
@@ -52,7 +52,8 @@ func newCommerce(factory promauto.Factory) Commerce {
 		}),
 		Refunds: vector(factory,
 			"licet_refunds_total",
-			"Steps of refunds: the provider was asked, the refund was made, or the provider has refused it.",
-			[]string{"outcome"}, each("asked", "made", "refused")...),
+			"Steps of refunds: the provider was asked, the refund was made, the provider has refused it, or the "+
+				"refund has failed after it was made.",
+			[]string{"outcome"}, each("asked", "made", "refused", "returned")...),
 	}
 }

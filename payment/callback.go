@@ -39,8 +39,9 @@ func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (O
 // Called asks the owner's provider about the object that a callback named, and stores the answer before it returns.
 // Called returns nil for an object of no order of the owner: the provider must not repeat the callback.
 //
-// Callbacks come late, twice and in any order. No answer about a checkout or a payment can replace a later answer: once
-// an order is paid or an attempt is over, the commands for older answers are no-ops.
+// Callbacks come late, twice and in any order. No answer about a checkout, a payment or a refund can replace a later
+// answer: once an order is paid, an attempt is over, or a refund is done or has failed, the commands for older answers
+// are no-ops.
 func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object) error {
 	provider := d.providers.Of(owner)
 	if provider == nil || !handled(object.Kind) {
@@ -58,6 +59,8 @@ func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object)
 		switch object.Kind {
 		case ObjectInvoice, ObjectSubscription:
 			err = d.recordSubscription(ctx, provider, order, state)
+		case ObjectRefund:
+			_, err = d.recordRefundState(ctx, provider, order, state)
 		default:
 			_, err = d.record(ctx, provider, order, state)
 		}
@@ -71,7 +74,7 @@ func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object)
 // handled reports whether the desk stores answers about a kind of objects.
 func handled(kind ObjectKind) bool {
 	switch kind {
-	case ObjectCheckout, ObjectPayment, ObjectInvoice, ObjectSubscription:
+	case ObjectCheckout, ObjectPayment, ObjectRefund, ObjectInvoice, ObjectSubscription:
 		return true
 	}
 	return false

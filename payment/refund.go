@@ -30,7 +30,7 @@ func (d *Desk) Refund(
 ) (order licensing.Order, replayed bool, err error) {
 	order, number, replayed, err := d.node.RequestRefund(ctx, owner, orderNo, request, once)
 	if replayed && err == nil && order.RefundedAt.IsZero() && (!order.RefundDue || order.RefundNo != number) {
-		refund, err := d.node.ReadRefund(ctx, owner, number)
+		refund, err := d.node.ReadRefund(ctx, owner, licensing.Payment{Kind: licensing.KindOfRefund, Reference: number})
 		switch {
 		case err != nil, refund != nil && refund.State == licensing.PaymentDone:
 			return order, err == nil, err
@@ -74,7 +74,7 @@ func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background
 	}
 	switch {
 	case !background && (!tried.RefundDue || tried.Order.RefundNo != order.RefundNo):
-		return d.closedRefund(ctx, order.RefundNo, tried.Order)
+		return d.closedRefund(ctx, order.Refund(), tried.Order)
 	case !tried.RefundDue:
 		return tried.Order, nil
 	}
@@ -87,18 +87,26 @@ func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background
 		return licensing.Order{}, providerFailed(err)
 	case err != nil:
 		return licensing.Order{}, providerFailed(err)
-	case state.Outcome == OutcomeDone:
-		return d.recordRefund(ctx, tried.Order, state)
 	}
-	result, err := d.node.NotePendingRefund(ctx, tried.Order, state.ID)
+	return d.settleRefund(ctx, tried.Order, state)
+}
+
+// settleRefund records what has become of the open refund of an order, which the provider has not refused.
+func (d *Desk) settleRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
+	if state.Outcome == OutcomeDone {
+		return d.recordRefund(ctx, order, state)
+	}
+	result, err := d.node.NotePendingRefund(ctx, order, state.ID)
 	return result.Order, stillDue(err)
 }
 
-// closedRefund returns an order whose refund with a number was open. If another call has recorded that the provider has
+// closedRefund returns an order whose given refund was open. If another call has recorded that the provider has
 // refused the refund, closedRefund returns that error.
-func (d *Desk) closedRefund(ctx context.Context, number string, order licensing.Order) (licensing.Order, error) {
+func (d *Desk) closedRefund(
+	ctx context.Context, open licensing.Payment, order licensing.Order,
+) (licensing.Order, error) {
 	if order.RefundedAt.IsZero() {
-		refund, err := d.node.ReadRefund(ctx, order.Owner, number)
+		refund, err := d.node.ReadRefund(ctx, order.Owner, open)
 		if err != nil {
 			return licensing.Order{}, stillDue(err)
 		}
@@ -127,8 +135,9 @@ func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order)
 	return licensing.Order{}, licensing.ErrPaymentNotConfigured
 }
 
-// requestRefund asks the provider for the open refund of an order, unless no provider has the money of the order. If
-// the provider has taken the refund, the outcome is done or pending.
+// requestRefund asks the provider for the open refund of an order, unless no provider has the money of the order. It
+// only looks at a refund that was made at the provider. If the provider has taken the refund, the outcome is done or
+// pending.
 func requestRefund(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
 	if !order.AtProvider() {
 		return State{Outcome: OutcomeDone}, nil
@@ -139,7 +148,14 @@ func requestRefund(ctx context.Context, provider Provider, order licensing.Order
 		defer cancel()
 	}
 	span := startSpan(ctx, "refund")
-	state, err := provider.Refund(ctx, order, order.Refund())
+	refund := order.Refund()
+	var state State
+	var err error
+	if licensing.OwnRefund(refund.Reference) {
+		state, err = provider.Refund(ctx, order, refund)
+	} else {
+		state, err = provider.Look(ctx, Object{Kind: ObjectRefund, ID: refund.Reference})
+	}
 	if err == nil && state.Outcome == OutcomeFailed {
 		err = ErrRefused
 	}

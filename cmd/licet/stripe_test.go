@@ -60,6 +60,12 @@ func (s *atStripe) order() (order object, checkout string) {
 // await waits for an event of an order, and returns the order that the event has.
 func (s *atStripe) await(kind string, order object) object {
 	s.t.Helper()
+	return s.awaitThat(kind, order, func(object) bool { return true })
+}
+
+// awaitThat waits for an event of an order that has what the caller wants.
+func (s *atStripe) awaitThat(kind string, order object, wanted func(object) bool) object {
+	s.t.Helper()
 	for {
 		page := s.want(s.t, 200, "GET", "/v1/events?wait=20&types="+kind+"&cursor="+s.at, "").Data
 		s.at = page.text("next_cursor")
@@ -69,7 +75,7 @@ func (s *atStripe) await(kind string, order object) object {
 		}
 		for _, e := range events {
 			data, _ := e["data"].(map[string]any)
-			if o, _ := data["order"].(map[string]any); o["order_no"] == order["order_no"] {
+			if o, _ := data["order"].(map[string]any); o["order_no"] == order["order_no"] && wanted(o) {
 				return o
 			}
 		}
@@ -130,6 +136,59 @@ func TestStripe(t *testing.T) {
 	if log := s.log.String(); strings.Contains(log, "canary") || strings.Contains(log, "ann@example.com") {
 		t.Error("the log shows a secret")
 	}
+}
+
+// TestStripeRefunds: refunds in Stripe's dashboard, a pending refund, and a refund that fails after it was made reach
+// the service by callbacks alone.
+func TestStripeRefunds(t *testing.T) {
+	t.Parallel()
+	s := startAtStripe(t)
+	paid := func(card string) object {
+		t.Helper()
+		order, checkout := s.order()
+		if err := s.fake.Pay(checkout, card); err != nil {
+			t.Fatal(err)
+		}
+		s.await("order.paid", order)
+		return s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
+	}
+	check := func(what string, order object, status string, refunded, pending float64) {
+		t.Helper()
+		now := s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
+		if now.text("status") != status || now["amount_refunded"] != refunded || now["refund_pending"] != pending {
+			t.Errorf("%s: %v", what, now)
+		}
+	}
+	order := paid(fakestripe.CardPays)
+	id, err := s.fake.RefundInDashboard(order.text("payment_reference"), 900)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.awaitThat("order.refund_updated", order, func(o object) bool { return o["amount_refunded"] == 900.0 })
+	check("a part", order, "paid", 900, 0)
+	list := s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no")+"/payments", "").Data.list("payments")
+	if len(list) != 2 || list[0]["type"] != "refund" || list[0]["reference"] != id || list[0]["status"] != "succeeded" {
+		t.Errorf("the payments are %v", list)
+	}
+	if _, err := s.fake.RefundInDashboard(order.text("payment_reference"), 4000); err != nil {
+		t.Fatal(err)
+	}
+	s.await("order.refunded", order)
+	check("the rest", order, "refunded", 4900, 0)
+
+	later, failing := paid(fakestripe.CardRefundPending), paid(fakestripe.CardRefundFails)
+	for _, o := range []object{later, failing} {
+		s.want(t, 200, "POST", "/v1/orders/"+o.text("order_no")+"/refund", "")
+	}
+	check("pending", later, "paid", 0, 4900)
+	s.await("order.refunded", failing)
+	at := s.at
+	s.fake.Advance(25 * time.Hour)
+	s.await("order.refunded", later)
+	s.at = at // the next event may come first
+	check("made later", later, "refunded", 4900, 0)
+	s.awaitThat("order.refund_updated", failing, func(o object) bool { return o["amount_refunded"] == 0.0 })
+	check("it fails", failing, "refunded", 0, 0)
 }
 
 // status sends the head of a request and its body, unless the head alone is refused. It returns the status.

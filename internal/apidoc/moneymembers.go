@@ -22,9 +22,10 @@ func moneyMembers() map[string]string {
 		"Order.payment_provider": "where the order is paid: `sandbox` or `outside`; null: open, or free",
 		"NewOrder.payment_provider": "`outside`: you [record it](#record-an-outside-payment). " +
 			"Left out: at `pay_url`",
-		"payment_reference":             "the payment's id at its provider, or your `reference`; null: there is none",
-		"OrderPayment.type":             "`payment` of the order, later `invoice` of its subscription, or `refund`",
-		"OrderPayment.reference":        "the id at the payment provider, your `reference`, or our number of a refund",
+		"payment_reference": "the payment's id at its provider, or your `reference`; null: there is none",
+		"OrderPayment.type": "`payment` of the order, later `invoice` of its subscription, or `refund`",
+		"OrderPayment.reference": "the id at the payment provider, your `reference`, or our number of a refund " +
+			"that the service has made",
 		"OrderPayment.payment_provider": "`sandbox` or `outside`",
 		"OrderPayment.status": "`succeeded`: the money has moved; of a refund also `pending`: the provider sends the " +
 			"money later, and `failed`",

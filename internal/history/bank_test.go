@@ -21,13 +21,14 @@ type bank struct {
 	random   *rand.Rand
 	trouble  bool
 	taken    map[string]licensing.Order
-	sent     map[string]int64 // by the number of the refund
-	returned map[string]int64 // by the number of the order: the sum of its refunds
+	sent     map[string]int64         // by the number of the refund
+	returned map[string]int64         // by the number of the order: the sum of its refunds
+	manual   map[string]payment.State // refunds that were made at the bank, by their ids
 }
 
 func newBank(r *run) *bank {
 	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licensing.Order{},
-		sent: map[string]int64{}, returned: map[string]int64{}}
+		sent: map[string]int64{}, returned: map[string]int64{}, manual: map[string]payment.State{}}
 }
 
 var errBank = errors.New("the bank is down")
@@ -45,7 +46,7 @@ func (b *bank) Begin(context.Context, licensing.Order) (payment.Step, error) {
 }
 
 // Refund sends money back, or not, and says so, or not, or says that it will. It refuses only what it has not sent
-// back.
+// back, and whatever is more than it has left.
 func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,7 +63,11 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.P
 	case luck == 3 && !sent:
 		return payment.State{Outcome: payment.OutcomePending}, nil
 	}
-	if _, taken := b.taken[o.OrderNo]; taken && !sent {
+	taken, known := b.taken[o.OrderNo]
+	if known && !sent && b.returned[o.OrderNo]+refund.Amount > taken.Amount {
+		return payment.State{}, payment.ErrRefused
+	}
+	if known && !sent {
 		b.sent[refund.Reference] = refund.Amount
 		b.returned[o.OrderNo] += refund.Amount
 	}
@@ -104,15 +109,16 @@ func (r *run) balance() {
 	for number, o := range r.bank.taken {
 		for {
 			p := r.slots[0].current()
+			told := r.tellManual(ctx, p, number)
 			d := deed{What: "pay", Order: number, Before: revision(), Call: time.Since(r.started)}
 			order, err := r.desk(p).Confirm(ctx, o, nodetest.SandboxPayment("the last word on "+number))
 			d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
 			r.noteDeed(d)
-			if err == nil && !order.RefundDue {
+			if err == nil && told == nil && !order.RefundDue {
 				break
 			}
 			if ctx.Err() != nil {
-				r.complain("books", "%s can't be completed in the end: %v", number, err)
+				r.complain("books", "%s can't be completed in the end: %v, %v", number, err, told)
 				return
 			}
 			time.Sleep(time.Millisecond)
@@ -153,14 +159,16 @@ func (i *inspection) books(t *timeline) {
 // payment may also find that a refund is due, and go on with it. All that may have
 // revoked it are one operation, since a search tries each at any place.
 func (r *run) revokes(l *license, orderNo string) (ops []operation) {
-	wished := slices.ContainsFunc(r.deeds, func(d deed) bool { return d.Order == orderNo && d.What == "refund" })
+	wished := slices.ContainsFunc(r.deeds, func(d deed) bool {
+		return d.Order == orderNo && (d.What == "refund" || d.What == "refund at the bank")
+	})
 	if !wished {
 		return nil
 	}
 	perhaps := -1
 	for _, d := range r.deeds {
-		if d.Order != orderNo || d.What != "refund" && d.What != "pay" || d.Out.Verdict == nothing ||
-			d.Out.Verdict == refused {
+		if d.Order != orderNo || d.What != "refund" && d.What != "refund at the bank" && d.What != "pay" ||
+			d.Out.Verdict == nothing || d.Out.Verdict == refused {
 			continue
 		}
 		op := operation{

@@ -59,7 +59,7 @@ type refundAt struct {
 }
 
 // refunds: at each revision, the records of an order's refunds add up to what the order says; no more goes back than
-// was paid, and the order is refunded exactly if all is back. A refund that is made stays made.
+// was paid, and the order becomes refunded exactly when all is back. A refund that is made stays made, or fails.
 func (i *inspection) refunds(t *timeline) {
 	byOrder := map[string][]refundAt{}
 	for _, writes := range t.refunds {
@@ -69,7 +69,7 @@ func (i *inspection) refunds(t *timeline) {
 		writes := byOrder[number]
 		delete(byOrder, number)
 		slices.SortFunc(writes, func(a, b refundAt) int { return int(a.revision - b.revision) })
-		records := map[string]refundAt{}
+		records, refunded := map[string]refundAt{}, false
 		for _, s := range states {
 			for len(writes) > 0 && writes[0].revision <= s.revision {
 				w := writes[0]
@@ -77,7 +77,9 @@ func (i *inspection) refunds(t *timeline) {
 				if w.revision != s.revision {
 					i.add("refunds", "a refund of %s was written without its order: %+v", number, w)
 				}
-				if before, stored := records[w.number]; stored && (before.state == "" || before.amount != w.amount) {
+				before, stored := records[w.number]
+				if stored && (before.amount != w.amount || before.state == string(licensing.PaymentFailed) ||
+					before.state == "" && w.state != string(licensing.PaymentFailed)) {
 					i.add("refunds", "a refund of %s has changed: %+v, then %+v", number, before, w)
 				}
 				records[w.number] = w
@@ -96,9 +98,10 @@ func (i *inspection) refunds(t *timeline) {
 				sums.pending && sums.number != "" && open != sums.refunding || !sums.pending && open != 0 {
 				i.add("refunds", "%s has the refunds %+v: %+v", number, records, s)
 			}
-			if sums.paid > 0 && (sums.refunded == sums.paid) != (s.refunded != 0) {
+			if sums.paid > 0 && (sums.refunded == sums.paid) != (s.refunded != 0) && !refunded {
 				i.add("refunds", "%s is refunded, or all of its money is back: %+v", number, s)
 			}
+			refunded = s.refunded != 0
 		}
 		if len(writes) > 0 {
 			i.add("refunds", "refunds of %s were written without their order: %+v", number, writes)

@@ -16,7 +16,7 @@ import (
 
 // deed is a request of a shop or a buyer, with its answer.
 type deed struct {
-	What    string // create, pay, note, cancel, refund, redact, grant, import, try
+	What    string // create, pay, note, cancel, refund, refund at the bank, redact, grant, import, try
 	Order   string
 	Payment string
 	Out     output
@@ -169,6 +169,9 @@ func (r *run) shop(number int) {
 	}
 	for n := range []int{0, 1, 1, 2}[random.IntN(4)] {
 		group.Go(func() { r.refund(l, order.OrderNo, number, n) })
+	}
+	if amount > 0 && random.IntN(2) == 0 {
+		group.Go(func() { r.refundAtBank(order.OrderNo, number) })
 	}
 	group.Wait()
 }

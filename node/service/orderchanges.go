@@ -69,12 +69,13 @@ func (o *Orders) RequestRefund(
 	return order, number, earlier != nil, err
 }
 
-// ReadRefund returns the refund of an owner with our number; nil: the refund has no record.
+// ReadRefund returns the record of a refund; nil: the refund has none. Only the number of the refund and its provider
+// count.
 func (o *Orders) ReadRefund(
-	ctx context.Context, owner licensing.Owner, number string,
+	ctx context.Context, owner licensing.Owner, refund licensing.Payment,
 ) (*licensing.Payment, error) {
 	return admitted(ctx, o.core, owner, func(node.Place) (*licensing.Payment, error) {
-		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.RefundRef(owner, number)})
+		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: refund.Ref(owner)})
 		if err != nil {
 			return nil, err
 		}
@@ -120,24 +121,55 @@ func (o *Orders) NotePendingRefund(
 	return o.settleRefund(ctx, order, licensing.NotePendingRefund{Number: order.RefundNo, ProviderID: providerID})
 }
 
+// NoteRefund records a refund that was made at the payment provider, as the open refund of an order; see
+// licensing.NoteRefund. The result is ErrRefundClosed if the refund has a record and is not open.
+func (o *Orders) NoteRefund(
+	ctx context.Context, order licensing.Order, note licensing.NoteRefund,
+) (licensing.Result, error) {
+	opened := order
+	opened.RefundNo = note.ProviderID
+	return o.changeRefund(ctx, order, opened.Refund(), note)
+}
+
+// TakeBackRefund records that a refund has failed after it was made; see licensing.TakeBackRefund. The refund must be
+// as recorded. It is a no-op if that is recorded.
+func (o *Orders) TakeBackRefund(ctx context.Context, order licensing.Order, refund licensing.Payment) error {
+	_, err := o.changeRefund(ctx, order, refund, licensing.TakeBackRefund{Refund: refund})
+	switch {
+	case errors.Is(err, licensing.ErrRefundClosed):
+		return nil
+	case err == nil:
+		o.cfg.Metrics.Refunds.WithLabelValues("returned").Inc()
+	}
+	return err
+}
+
 // settleRefund stores what has become of the open refund of an order, along with the refund's record.
 func (o *Orders) settleRefund(
 	ctx context.Context, order licensing.Order, cmd licensing.Command,
 ) (licensing.Result, error) {
+	return o.changeRefund(ctx, order, order.Refund(), cmd)
+}
+
+// changeRefund runs a command on an order, and stores the record of a refund that the command returns.
+func (o *Orders) changeRefund(
+	ctx context.Context, order licensing.Order, refund licensing.Payment, cmd licensing.Command,
+) (licensing.Result, error) {
 	return admitted(ctx, o.core, order.Owner, func(node.Place) (licensing.Result, error) {
-		return o.withRefund(ctx, &order, func(ctx context.Context, record node.Step) (licensing.Result, error) {
-			return o.engine.SwapTogether(ctx,
-				node.Step{Ref: licensing.OrderRef(order.Owner, order.OrderNo), Cmd: cmd}, record)
-		})
+		return o.withRefund(ctx, &order, refund,
+			func(ctx context.Context, record node.Step) (licensing.Result, error) {
+				return o.engine.SwapTogether(ctx,
+					node.Step{Ref: licensing.OrderRef(order.Owner, order.OrderNo), Cmd: cmd}, record)
+			})
 	})
 }
 
-// withRefund runs a task with the locks of an order's open refund and of the order, and with the step that stores the
+// withRefund runs a task with the locks of a refund of an order and of the order, and with the step that stores the
 // record of the refund.
 func (o *Orders) withRefund(
-	ctx context.Context, order *licensing.Order, task func(context.Context, node.Step) (licensing.Result, error),
+	ctx context.Context, order *licensing.Order, refund licensing.Payment,
+	task func(context.Context, node.Step) (licensing.Result, error),
 ) (licensing.Result, error) {
-	refund := order.Refund()
 	record := node.Step{Ref: refund.Ref(order.Owner), Then: func(changed licensing.Result) licensing.Command {
 		return licensing.PutRefund{Refund: changed.Refund}
 	}}
@@ -193,7 +225,9 @@ func (o *Orders) recordRefund(
 	ctx context.Context, order *licensing.Order, cmd licensing.RefundOrder,
 ) (licensing.Result, error) {
 	ref := licensing.OrderRef(order.Owner, order.OrderNo)
-	return o.withRefund(ctx, order, func(ctx context.Context, record node.Step) (licensing.Result, error) {
+	return o.withRefund(ctx, order, order.Refund(), func(
+		ctx context.Context, record node.Step,
+	) (licensing.Result, error) {
 		// The order may have been paid since the caller read it.
 		now, err := o.readOrder(ctx, ref.Owner, ref.ID)
 		if err != nil {

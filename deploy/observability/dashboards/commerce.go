@@ -76,8 +76,8 @@ func orders() row {
 				"{{operation}}"}},
 			runbooks: []string{"LicetPaymentProviderFailing"}},
 		{title: "Refunds", unit: "short",
-			about: "Steps of refunds, in a minute: the provider was about to be asked, the refund is recorded, or " +
-				"the provider has refused it for good; and how many are due.",
+			about: "Steps of refunds, in a minute: the provider was about to be asked, the refund is recorded, the " +
+				"provider has refused it for good, or it has failed after it was made; and how many are due.",
 			queries: []query{
 				{perMinute(sum("outcome", rate(licet("licet_refunds_total")))), "{{outcome}} a minute"},
 				{highest("", licet("licet_refunds_due")), "due"},
