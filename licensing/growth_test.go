@@ -38,6 +38,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{AddInvoice{}, RequiredGrowth},
 		{CountInvoice{}, RequiredGrowth},
 		{NoteSubscription{}, RequiredGrowth},
+		{EndSubscription{}, RequiredGrowth},
 		{ExtendLicense{}, RequiredGrowth},
 		{StartCheckout{}, BoundedGrowth},
 		{NoteCheckout{}, RequiredGrowth},

@@ -42,6 +42,7 @@ func SubscriptionStatuses() []SubscriptionStatus {
 
 // When a sweep asks the provider about a subscription.
 const (
+	subscriptionEarlyAsk = time.Hour        // before the paid period ends: the buyer of a revoked license pays no more
 	subscriptionFirstAsk = 10 * time.Minute // after the paid period has ended
 	subscriptionNextAsk  = time.Hour        // after the latest answer, if that has moved nothing
 	// subscriptionPause makes the questions about a subscription rarer that is not paid for long: one more part of the
@@ -93,6 +94,8 @@ func (o *Order) planAsk(now time.Time) {
 		if first = o.PaidEnd; !knows {
 			first, knows = o.Interval.AddTo(first), true
 		}
+	} else if early := o.PaidEnd.Add(-subscriptionEarlyAsk); early.After(now) {
+		first = early
 	}
 	switch {
 	case o.SubscriptionStatus == SubscriptionCanceled:
@@ -143,6 +146,32 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 		r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
 	}
 	return Result{Order: *o, Created: true}, nil
+}
+
+// EndSubscription makes a sweep end the subscription of an order whose license is revoked. It is a no-op for an order
+// without a subscription, and for a subscription that has ended or is to end.
+type EndSubscription struct{}
+
+// DeviceID is empty: no device is touched.
+func (EndSubscription) DeviceID() string { return "" }
+
+func (EndSubscription) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (EndSubscription) apply(r *Record, now time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if o.Ends() {
+		o.endSubscription(now)
+		r.Changed = true
+	}
+	return Result{Order: *o}, nil
+}
+
+// Ends reports whether EndSubscription changes the order.
+func (o *Order) Ends() bool {
+	return o.Subscribed() && !o.EndDue && o.SubscriptionStatus != SubscriptionCanceled
 }
 
 // AddInvoice creates the record of a paid invoice of a subscription. It is a no-op if the record exists; otherwise

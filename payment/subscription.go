@@ -105,6 +105,9 @@ func (d *Desk) askSubscription(ctx context.Context, provider Provider, order lic
 		if err != nil {
 			return err
 		}
+		if order, err = d.node.EndOfRevoked(ctx, order); err != nil {
+			return err
+		}
 		state, err := d.subscriptionState(ctx, provider, order)
 		if err != nil {
 			return err

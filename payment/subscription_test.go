@@ -307,6 +307,44 @@ func TestRefundEndsSubscription(t *testing.T) {
 	}
 }
 
+// TestRevocationEndsSubscription: after the license of an order is revoked, a sweep ends the subscription before the
+// next payment, also if the node that revoked the license dies before it could note that.
+func TestRevocationEndsSubscription(t *testing.T) {
+	for name, dies := range map[string]bool{"the node lives": false, "the node dies": true} {
+		t.Run(name, func(t *testing.T) {
+			s := atStripe(t)
+			o := s.subscribe()
+			revoke := licensing.RevokeLicense{Target: licensing.Target{Key: o.LicenseKey, Caller: owner}}
+			var err error
+			if dies {
+				_, err = s.node.Do(s.ctx, licensing.LicenseRef(o.LicenseKey), revoke)
+			} else {
+				change := service.LicenseChange{Key: o.LicenseKey, Command: revoke}
+				_, _, err = s.node.ChangeLicense(s.ctx, owner, change)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o = s.order(o); o.EndDue == dies {
+				t.Errorf("the end is due: %t", o.EndDue)
+			}
+			if dies {
+				s.advance(o.PaidEnd.Sub(s.node.Now()) - 30*time.Minute)
+			}
+			if err := s.desk.AskCheckoutsDue(s.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if o = s.order(o); o.EndDue || o.SubscriptionStatus != licensing.SubscriptionCanceled {
+				t.Errorf("%+v", o)
+			}
+			s.advance(40 * 24 * time.Hour)
+			if n := len(s.fake.IDs("invoice")); n != 1 {
+				t.Errorf("the buyer got %d invoices", n)
+			}
+		})
+	}
+}
+
 // slow is a provider whose answers about subscriptions wait.
 type slow struct {
 	payment.Provider

@@ -79,7 +79,12 @@ func (l *Licenses) ChangeLicense(
 		}
 		return view, claim.Replayed(), visible(view, owner, in.Key)
 	}
-	return idempotent(ctx, l.core, owner, in.Once, in.Stale, run)
+	view, replayed, err = idempotent(ctx, l.core, owner, in.Once, in.Stale, run)
+	if _, revokes := in.Command.(licensing.RevokeLicense); revokes && err == nil && view.License.OrderNo != "" {
+		// If this fails, or if the node dies before, a sweep finds the revoked license before the next payment is due.
+		_, _ = l.engine.Do(ctx, licensing.OrderRef(owner, view.License.OrderNo), licensing.EndSubscription{})
+	}
+	return view, replayed, err
 }
 
 // Reissue asks for a new key of a license. The caller has validated the fields.

@@ -35,6 +35,23 @@ func (o *Orders) NoteSubscription(
 	return result.Order, result.Created, err
 }
 
+// EndOfRevoked makes a sweep end the subscription of an order if the order's license is revoked, and returns the order
+// as it is then.
+func (o *Orders) EndOfRevoked(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+	if !order.Ends() || order.LicenseKey.IsZero() {
+		return order, nil
+	}
+	view, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.LicenseRef(order.LicenseKey)})
+	if err != nil {
+		return order, err
+	}
+	if l := view[0].Record.License; l == nil || l.RevokedAt.IsZero() {
+		return order, nil
+	}
+	result, err := o.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), licensing.EndSubscription{})
+	return result.Order, err
+}
+
 // InvoiceRecorded reports whether the invoice of an owner with a provider's id has a record.
 func (o *Orders) InvoiceRecorded(
 	ctx context.Context, owner licensing.Owner, provider licensing.PaymentProvider, id string,
