@@ -10,9 +10,9 @@ import (
 
 // WithRecordLock runs a task in a record's mailbox: meanwhile no command runs on the record here, and no
 // swap of the record is under way. A task may so change several records in one transaction, if it holds
-// the locks of them all. A task that holds an order's lock may take the lock of the order's license too, and
-// a task that holds an alias's lock may take the lock of a product; never the other way round, or two tasks could wait
-// for each other.
+// the locks of them all. A task that holds an order's lock may take the lock of the order's license or of its product
+// too, and a task that holds an alias's lock may take the lock of a product; never the other way round, or two tasks
+// could wait for each other.
 //
 // A task goes before all calls that wait, and has a turn of its own. A task that has begun has ended when
 // WithRecordLock returns, so it must stop when its ctx ends.

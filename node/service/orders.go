@@ -148,7 +148,11 @@ func (o *Orders) tryOrder(
 	}
 	claim.Effect.OrderNo = record.Order.OrderNo
 	order := store.Write{Ref: licensing.OrderRef(owner, record.Order.OrderNo), Record: record}
-	if err := o.commitWithProduct(ctx, claim, newProduct, order); err != nil {
+	// Once the order is stored, a sweep may issue its other licenses, before this node knows that it is stored.
+	_, err = o.engine.WithRecordLock(ctx, order.Ref, func(ctx context.Context) (none licensing.Result, err error) {
+		return none, o.commitWithProduct(ctx, claim, newProduct, order)
+	})
+	if err != nil {
 		return licensing.Order{}, err
 	}
 	return o.issueNow(ctx, *record.Order), nil
