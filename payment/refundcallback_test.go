@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,11 +223,11 @@ func TestRefundFailsMeanwhile(t *testing.T) {
 	_, here := w.open(w.store, d)
 	_, there := w.open(w.other, d)
 	for looks := range 3 {
-		o, n := w.paid(), 0
+		o := w.paid()
+		var n atomic.Int64
 		id := "re_" + o.OrderNo
 		d.looked = func(string) {
-			if n++; n-1 == looks {
-				d.looked = nil
+			if n.Add(1) == int64(looks)+1 {
 				w.called(d.set(o, id, "", 100, payment.OutcomeFailed), there)
 			}
 		}

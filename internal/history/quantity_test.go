@@ -28,11 +28,7 @@ func (r *run) buyMany() {
 	for number := range ordersOfMany {
 		group.Go(func() {
 			random := r.random("many", uint64(number))
-			order, made := r.order(random, service.NewOrder{
-				ProductID: "pro", Amount: int64(100 * min(number, 1)), Currency: "USD", Quantity: manyLicenses,
-				Description: fmt.Sprint("many ", number), BuyerEmail: "many@example.com",
-				Once: once("many", number),
-			})
+			order, made := r.order(random, newMany(number))
 			if !made {
 				return
 			}
@@ -55,6 +51,14 @@ func (r *run) buyMany() {
 	group.Wait()
 }
 
+// newMany returns the request for an order for many licenses.
+func newMany(number int) service.NewOrder {
+	return service.NewOrder{
+		ProductID: "pro", Amount: int64(100 * min(number, 1)), Currency: "USD", Quantity: manyLicenses,
+		Description: fmt.Sprint("many ", number), BuyerEmail: "many@example.com", Once: once("many", number),
+	}
+}
+
 // payMany pays an order for many licenses.
 func (r *run) payMany(order licensing.Order, number, payer int) {
 	if order.Amount > 0 {
@@ -71,6 +75,16 @@ func (r *run) payMany(order licensing.Order, number, payer int) {
 func (r *run) issueAll(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	// An order may be stored although its requests got no answer. The next request with the same key returns the order.
+	for number := range ordersOfMany {
+		random := r.random("many again", uint64(number))
+		for made := false; !made && ctx.Err() == nil; {
+			var order licensing.Order
+			if order, made = r.order(random, newMany(number)); made {
+				r.many[order.OrderNo] = true
+			}
+		}
+	}
 	for number := range r.many {
 		for {
 			p := r.slots[0].current()
