@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"licet/licensing"
@@ -202,4 +203,24 @@ func (c *core) keymaker() Keymaker {
 		Store: c.cfg.Keys, Check: c.cfg.LicenseKeys.KeyCheck, Ring: c.cfg.Ring, Clock: c.cfg.Clock,
 		Entropy: c.cfg.Entropy,
 	}
+}
+
+// useRing makes sure, before the node creates its first order, that the ring holds the store's master keys and that the
+// store knows the current one: so no two nodes derive pay tokens from different keys under one id. useRing never
+// reports an unknown outcome, because the order was not created.
+//
+// A master key may be retired later. A node whose ring still begins with this key continues to create orders; their
+// pay pages open, but nodes without the master key show no pay_url.
+func (o *Orders) useRing(ctx context.Context) error {
+	if o.ringUsed.Load() {
+		return nil
+	}
+	err := o.keymaker().useCurrent(ctx)
+	if licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
+		return fmt.Errorf("%w: note the master key in use: %v", licensing.ErrUnavailable, err)
+	}
+	if err == nil {
+		o.ringUsed.Store(true)
+	}
+	return o.explainRing(err)
 }

@@ -158,26 +158,6 @@ func (o *Orders) tryOrder(
 	return o.issueNow(ctx, *record.Order), nil
 }
 
-// useRing makes sure, before the node creates its first order, that the ring holds the store's master keys and that the
-// store knows the current one: so no two nodes derive pay tokens from different keys under one id. useRing never
-// reports an unknown outcome, because the order was not created.
-//
-// A master key may be retired later. A node whose ring still begins with this key continues to create orders; their
-// pay pages open, but nodes without the master key show no pay_url.
-func (o *Orders) useRing(ctx context.Context) error {
-	if o.ringUsed.Load() {
-		return nil
-	}
-	err := o.keymaker().useCurrent(ctx)
-	if licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
-		return fmt.Errorf("%w: note the master key in use: %v", licensing.ErrUnavailable, err)
-	}
-	if err == nil {
-		o.ringUsed.Store(true)
-	}
-	return o.explainRing(err)
-}
-
 // newOrder returns the record of a new order. An order with amount 0 is paid by the same command as
 // any other.
 func (o *Orders) newOrder(
