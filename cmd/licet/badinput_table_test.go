@@ -266,6 +266,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				badBody("trial", `{"validity":"P1D"}`, `{"per":"device"}`, `{"validity":"","per":"device"}`,
 					`{"validity":"P1D","per":"Device"}`, `{"validity":"P1D","per":"device","max_devices":0}`,
 					`{"validity":"P1D","per":"device","max_devices":17}`, `{"validity":"P1D","per":"email","days":1}`),
+				badBody("billing", `{"interval":""}`, `{"interval":"PT9S"}`, `{"interval":"P37M"}`,
+					`{"interval":"P1M","grace":"P2Y"}`, `{"interval":"P1M","days":1}`),
 				badBody("receipt"), badBody("receipt_validity", `""`, `"7"`, `"PT59S"`, `"P91D"`, `"P1M"`),
 				badBody("revocation_max_age", `""`, `"7"`, `"PT59S"`, `"P91D"`, `"P1M"`),
 				badBody("inactive_after", `""`, `"30"`, `"PT1H"`, `"P0D"`),
