@@ -102,6 +102,7 @@ func checkState(p *licensing.Payment, bad func(rule, format string, args ...any)
 		}
 	default:
 		bad("state", "it is %q, which is no state", p.State)
+		return
 	}
 	if refund && (p.Amount <= 0 || p.State != licensing.PaymentDone && !p.PaidAt.IsZero()) {
 		bad("state", "it is a refund of %d that is made and %s", p.Amount, p.State)
