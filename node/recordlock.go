@@ -22,6 +22,18 @@ func (n *Node) WithRecordLock(
 	return n.doCall(ctx, ref, &call{kind: kindTask, task: task})
 }
 
+// WithRecordLocks runs a task with the locks of several records, which it takes one after the other.
+func (n *Node) WithRecordLocks(
+	ctx context.Context, refs []licensing.Ref, task func(context.Context) (licensing.Result, error),
+) (licensing.Result, error) {
+	if len(refs) == 0 {
+		return task(ctx)
+	}
+	return n.WithRecordLock(ctx, refs[0], func(ctx context.Context) (licensing.Result, error) {
+		return n.WithRecordLocks(ctx, refs[1:], task)
+	})
+}
+
 // queueFirst lets a task wait in a mailbox that is running, before all other calls: tasks are rare, and a
 // storm on the record must not keep them out. The shard's lock is held.
 func (n *Node) queueFirst(box *mailbox, c *call) error {

@@ -173,11 +173,9 @@ func (o *Orders) withRefund(
 	record := node.Step{Ref: refund.Ref(order.Owner), Then: func(changed licensing.Result) licensing.Command {
 		return licensing.PutRefund{Refund: changed.Refund}
 	}}
-	return o.engine.WithRecordLock(ctx, record.Ref, func(ctx context.Context) (licensing.Result, error) {
-		ref := licensing.OrderRef(order.Owner, order.OrderNo)
-		return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
-			return task(ctx, record)
-		})
+	locks := []licensing.Ref{record.Ref, licensing.OrderRef(order.Owner, order.OrderNo)}
+	return o.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
+		return task(ctx, record)
 	})
 }
 

@@ -353,14 +353,13 @@ func (o *Orders) payTogether(
 		return licensing.UpgradeTrial{Key: trial, Order: paid.Order, Terms: pay.Terms, By: upgrade.PaidBy()}
 	}
 	steps := append([]node.Step{{Ref: ref, Cmd: paying(upgrade)}, {Ref: license, Then: upgraded}}, others...)
-	return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
-		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
-			result, err := o.engine.SwapTogetherOnce(ctx, claim, steps...)
-			if errors.Is(err, licensing.ErrTrialGone) {
-				return issue(ctx)
-			}
-			return result, err
-		})
+	locks := []licensing.Ref{ref, license}
+	return o.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
+		result, err := o.engine.SwapTogetherOnce(ctx, claim, steps...)
+		if errors.Is(err, licensing.ErrTrialGone) {
+			return issue(ctx)
+		}
+		return result, err
 	})
 }
 

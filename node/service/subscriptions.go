@@ -97,19 +97,10 @@ func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoi
 				},
 			})
 		}
-		return none, o.lockedTogether(ctx, locks, steps)
-	})
-	return err
-}
-
-// lockedTogether runs the steps of one transaction under the locks of records.
-func (o *Orders) lockedTogether(ctx context.Context, locks []licensing.Ref, steps []node.Step) error {
-	if len(locks) == 0 {
-		_, err := o.engine.SwapTogether(ctx, steps...)
-		return err
-	}
-	_, err := o.engine.WithRecordLock(ctx, locks[0], func(ctx context.Context) (none licensing.Result, err error) {
-		return none, o.lockedTogether(ctx, locks[1:], steps)
+		_, err = o.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
+			return o.engine.SwapTogether(ctx, steps...)
+		})
+		return none, err
 	})
 	return err
 }
