@@ -30,7 +30,12 @@ func (p Period) AddTo(t time.Time) time.Time {
 
 // Before returns the moment p before t in UTC, by the same rules as AddTo.
 func (p Period) Before(t time.Time) time.Time {
-	return Period{Years: -p.Years, Months: -p.Months, Days: -p.Days, Clock: -p.Clock}.AddTo(t)
+	return p.Times(-1).AddTo(t)
+}
+
+// Times returns n periods after each other. Months keep the day of the month of the first, see AddTo.
+func (p Period) Times(n int) Period {
+	return Period{Years: n * p.Years, Months: n * p.Months, Days: n * p.Days, Clock: time.Duration(n) * p.Clock}
 }
 
 // Limits of a period: a longer one is a typo.

@@ -1,7 +1,6 @@
 package licensing
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 	"time"
@@ -95,5 +94,5 @@ func (c TakeBackRefund) apply(r *Record, now time.Time) (Result, error) {
 // go forward.
 func (s PaymentState) follows(before PaymentState) bool {
 	order := map[PaymentState]int{PaymentPending: 0, PaymentDone: 1, PaymentFailed: 2}
-	return cmp.Less(order[before], order[s])
+	return order[before] < order[s]
 }

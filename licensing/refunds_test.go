@@ -212,7 +212,7 @@ func TestRefundKnown(t *testing.T) {
 	}
 }
 
-// TestRefundOfCanceledElsewhere: what is left of the money of a canceled order stays due, after the refund of a part in
+// TestRefundOfCanceledElsewhere: the rest of the money of a canceled order stays due, after the refund of a part in
 // the provider's dashboard, and after a refund there that fails.
 func TestRefundOfCanceledElsewhere(t *testing.T) {
 	r := ordered(func(o *licensing.Order) { o.Amount, o.Currency = 500, "USD" })

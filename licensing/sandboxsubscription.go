@@ -25,11 +25,6 @@ func (s SandboxSubscription) Plausible() bool {
 		s.Periods <= MaxSandboxInvoices+1 && s.Amount >= 0
 }
 
-// Times returns n periods after each other. Months keep the day of the month of the first, see AddTo.
-func (p Period) Times(n int) Period {
-	return Period{Years: n * p.Years, Months: n * p.Months, Days: n * p.Days, Clock: time.Duration(n) * p.Clock}
-}
-
 // SandboxView is the subscription of an order in the sandbox at one moment.
 type SandboxView struct {
 	Status    SandboxSubscriptionStatus

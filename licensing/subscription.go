@@ -53,6 +53,9 @@ const (
 // Subscribed reports whether the order has a subscription.
 func (o *Order) Subscribed() bool { return o.Subscription != "" }
 
+// Renews reports whether the order has a subscription that has not ended.
+func (o *Order) Renews() bool { return o.Subscribed() && o.SubscriptionStatus != SubscriptionCanceled }
+
 // PaidUntil returns when a license ends that is paid for until the end of a period: with the grace of billing after
 // that. The zero time stays.
 func (o *Order) PaidUntil(end time.Time) time.Time {
@@ -82,7 +85,7 @@ func (o *Order) begin(subscription string, paidEnd, now time.Time) {
 
 // endSubscription makes a sweep end the subscription at the provider, at once: no more is to be paid.
 func (o *Order) endSubscription(now time.Time) {
-	if o.Subscribed() && o.SubscriptionStatus != SubscriptionCanceled {
+	if o.Renews() {
 		o.EndDue, o.AskAt = true, now
 	}
 }
@@ -162,17 +165,14 @@ func (EndSubscription) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if o.Ends() {
+	if r.Changed = o.Ends(); r.Changed {
 		o.endSubscription(now)
-		r.Changed = true
 	}
 	return Result{Order: *o}, nil
 }
 
 // Ends reports whether EndSubscription changes the order.
-func (o *Order) Ends() bool {
-	return o.Subscribed() && !o.EndDue && o.SubscriptionStatus != SubscriptionCanceled
-}
+func (o *Order) Ends() bool { return o.Renews() && !o.EndDue }
 
 // AddInvoice creates the record of a paid invoice of a subscription. It is a no-op if the record exists; otherwise
 // Result.Created is true, and the same transaction must count the invoice in its order (CountInvoice) and extend the

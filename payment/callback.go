@@ -44,7 +44,17 @@ func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (O
 // are no-ops.
 func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object) error {
 	provider := d.providers.Of(owner)
-	if provider == nil || !handled(object.Kind) {
+	if provider == nil {
+		return nil
+	}
+	record := d.record
+	switch object.Kind {
+	case ObjectCheckout, ObjectPayment:
+	case ObjectRefund:
+		record = d.recordRefundState
+	case ObjectInvoice, ObjectSubscription:
+		record = d.recordSubscription
+	default:
 		return nil
 	}
 	state, err := d.look(ctx, provider, object)
@@ -56,26 +66,10 @@ func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object)
 	}
 	order, err := d.node.Order(ctx, owner, state.OrderNo)
 	if err == nil {
-		switch object.Kind {
-		case ObjectInvoice, ObjectSubscription:
-			err = d.recordSubscription(ctx, provider, order, state)
-		case ObjectRefund:
-			_, err = d.recordRefundState(ctx, provider, order, state)
-		default:
-			_, err = d.record(ctx, provider, order, state)
-		}
+		_, err = record(ctx, provider, order, state)
 	}
 	if licensing.ReasonOf(err) == licensing.ReasonOrderNotFound {
 		return nil
 	}
 	return err
-}
-
-// handled reports whether the desk stores answers about a kind of objects.
-func handled(kind ObjectKind) bool {
-	switch kind {
-	case ObjectCheckout, ObjectPayment, ObjectRefund, ObjectInvoice, ObjectSubscription:
-		return true
-	}
-	return false
 }

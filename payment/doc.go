@@ -18,7 +18,7 @@
 //   - subscription.go: subscriptions and their invoices, from callbacks and from the sweep
 //   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries
-//   - refundcallback.go: callbacks about refunds, ours and those that were made at the provider
+//   - refundcallback.go: callbacks about our refunds, and about refunds that were made at the provider
 //   - sandbox.go: the provider of test mode
 //   - sandboxsubscription.go: subscriptions in the sandbox
 //   - play.go: what buyers and banks do in the sandbox

@@ -117,8 +117,7 @@ func (d *Desk) Plays(order licensing.Order) []Play {
 		return []Play{PlayComplete, PlayFail}
 	case order.Status(d.node.Now()) == licensing.OrderUnpaid:
 		return []Play{PlayDecline, PlayPayLater, PlayCallbackTwice, PlayCallbackLate}
-	case order.CheckRefundable(d.node.Now()) == nil && order.Subscribed() &&
-		order.SubscriptionStatus != licensing.SubscriptionCanceled:
+	case order.CheckRefundable(d.node.Now()) == nil && order.Renews():
 		return []Play{PlayInvoicePaid, PlayInvoiceFailed, PlayCancelSubscription, PlayRefundFails}
 	case order.CheckRefundable(d.node.Now()) == nil:
 		return []Play{PlayRefundFails}

@@ -91,9 +91,9 @@ func (d *Desk) paidBefore(
 }
 
 // noteRefund records a refund that was made at the provider, and then asks the provider again: once the refund has a
-// record, no later answer is lost. While another refund of the order is open, the provider's answer about that one
-// decides what is left: so noteRefund asks about it first, if again is set. If that one stays open, the error makes the
-// provider repeat the callback.
+// record, no later answer is lost. While another refund of the order is open, the provider's answer about the
+// other refund decides how much can still go back: so noteRefund asks about the other refund first, if again is set. If
+// the other refund stays open, the error makes the provider repeat the callback.
 func (d *Desk) noteRefund(
 	ctx context.Context, provider Provider, order licensing.Order, state State, again bool,
 ) (licensing.Order, error) {

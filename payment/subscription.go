@@ -18,24 +18,24 @@ var errRivals = errors.New("others record answers about the subscription all the
 // recordSubscription stores what the provider says about an invoice or about a subscription of an order.
 func (d *Desk) recordSubscription(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
-) (err error) {
+) (now licensing.Order, err error) {
 	switch {
 	case order.Interval.IsZero() || order.Subscribed() && state.Subscription != order.Subscription:
-		return nil // of another subscription, which only names the order
+		return order, nil // of another subscription, which only names the order
 	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone:
 		if order.PaidAt.IsZero() {
 			if order, err = d.recordFirst(ctx, provider, order, state); err != nil || order.PaidAt.IsZero() {
-				return err
+				return order, err
 			}
 		}
 		if err := d.recordInvoice(ctx, provider, order, state); err != nil {
-			return err
+			return order, err
 		}
 	}
 	if !order.Subscribed() {
-		return nil // the payment of the order will bring the subscription
+		return order, nil // the payment of the order will bring the subscription
 	}
-	return d.askSubscription(ctx, provider, order)
+	return order, d.askSubscription(ctx, provider, order)
 }
 
 // recordFirst records the payment of an order whose subscription has a paid invoice. The payment is that of the first
