@@ -78,22 +78,30 @@ func (c *cdn) forget() {
 	clear(c.kept)
 }
 
+// offer starts a service with a clock, and puts a product of a new account.
+func offer(
+	t *testing.T, clock *laterClock, terms client.ProductTerms,
+) (service *servicetest.Service, api *client.Client, keys *client.ReceiptKeys) {
+	t.Helper()
+	service = servicetest.New(t, servicetest.Config{Clock: clock.now})
+	key := must[string](t)(func() (string, error) {
+		issued, err := service.Key(servicetest.NewAccount())
+		return issued.Text, err
+	}())
+	api = must[*client.Client](t)(client.New(service.URL, key))
+	t.Cleanup(api.CloseIdleConnections)
+	must[*client.Product](t)(api.PutProduct(t.Context(), product, terms))
+	return service, api, must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))
+}
+
 // TestAgeOfRevocations measures for how long a program accepts a receipt that is void: for less than
 // revocation_max_age, whatever voids the receipt, although the program reaches nothing but a cache of documents, and
 // that not always, or no longer. While the receipt is good, the cache is enough for the program to go on.
 func TestAgeOfRevocations(t *testing.T) {
 	const most = time.Minute // the least revocation_max_age
 	clock := &laterClock{}
-	service := servicetest.New(t, servicetest.Config{Clock: clock.now})
-	key := must[string](t)(func() (string, error) {
-		issued, err := service.Key(servicetest.NewAccount())
-		return issued.Text, err
-	}())
-	api := must[*client.Client](t)(client.New(service.URL, key))
-	t.Cleanup(api.CloseIdleConnections)
-	must[*client.Product](t)(api.PutProduct(t.Context(), product, client.ProductTerms{Name: "Editor",
-		MaxDevices: new(2), SelfServiceDeactivation: true, RevocationMaxAge: "PT1M"}))
-	keys := must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))
+	service, api, keys := offer(t, clock, client.ProductTerms{Name: "Editor",
+		MaxDevices: new(2), SelfServiceDeactivation: true, RevocationMaxAge: "PT1M"})
 	random := rand.New(rand.NewPCG(1, 2))
 	cache := &cdn{now: clock.now, kept: map[string]keptAnswer{}}
 

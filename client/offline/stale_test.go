@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"licet/client"
-	"licet/internal/servicetest"
 	"licet/receipt"
 )
 
@@ -15,16 +14,8 @@ import (
 // program does not go on.
 func TestStaleList(t *testing.T) {
 	clock := &laterClock{}
-	service := servicetest.New(t, servicetest.Config{Clock: clock.now})
-	key := must[string](t)(func() (string, error) {
-		issued, err := service.Key(servicetest.NewAccount())
-		return issued.Text, err
-	}())
-	api := must[*client.Client](t)(client.New(service.URL, key))
-	t.Cleanup(api.CloseIdleConnections)
-	must[*client.Product](t)(api.PutProduct(t.Context(), product, client.ProductTerms{Name: "Editor",
-		MaxDevices: new(1), RevocationMaxAge: "PT1M"}))
-	keys := must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))
+	service, api, keys := offer(t, clock, client.ProductTerms{Name: "Editor",
+		MaxDevices: new(1), RevocationMaxAge: "PT1M"})
 	for _, way := range []string{"activated", "from a file"} {
 		licenseKey := must[[]client.License](t)(api.GrantLicenses(t.Context(),
 			client.Grant{ProductID: product, Quantity: 1}))[0].LicenseKey
