@@ -44,15 +44,17 @@ func (r *run) rolledTerms(number int) (licensing.Terms, licensing.Entitlements) 
 // rollOut grants licenses of a product, and applies other terms to them again and again, while clients use some.
 func (r *run) rollOut() {
 	random := r.random("rollouts")
-	put := func(number int) {
+	put := func(number int) bool {
 		terms, entitlements := r.rolledTerms(number)
 		product := licensing.PutProduct{ID: "rolled", Owner: r.owner, Terms: terms, Entitlements: entitlements}
-		untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
+		return untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
 			put, _, err := p.node.PutProduct(ctx, product)
 			return put, err
-		})
+		}).ID != ""
 	}
-	put(0)
+	if !put(0) {
+		return
+	}
 	d := r.grantAt(r.slowest, "grant rolled", "rolled", rolledOut)
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -63,7 +65,9 @@ func (r *run) rollOut() {
 		}
 	}
 	for number := 1; number <= rollouts; number++ {
-		put(number)
+		if !put(number) { // the rollout would apply other terms than rolledTerms tells
+			return
+		}
 		r.roll(random, number)
 	}
 }
