@@ -174,6 +174,10 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		l.checkout()
 		return first(inLab("x/c/"))()
 	}
+	rows["x/s/"] = func() []string {
+		l.subscribe()
+		return first(inLab("x/s/"))()
+	}
 	rows["x/t/"] = one(layout.DueOf(licensing.Due{Kind: licensing.DueTrial, At: kvtest.Time}).
 		Key(layout.LicenseKey(n.trial.Key.ID())))
 	return rows
@@ -196,7 +200,7 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 func undecoded() []string {
 	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
 		"api_key_mark", "webhooks_mark", "leases", "rollout", "issue", "license_end", "license_notice",
-		"checkout", "order_end", "refund", "deleted_webhook", "claim_age", "check_key", "master_key",
+		"checkout", "order_end", "refund", "sandbox_renewal", "deleted_webhook", "claim_age", "check_key", "master_key",
 		"retired_master_key", "backup", "metadata", "device", "order_owner", "settings", "receipts_mark",
 		"alias", "terms", "trial", "trial_end", "payment", "payment_listing", "sale", "sandbox",
 		"books"}

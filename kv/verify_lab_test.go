@@ -321,6 +321,23 @@ func (l *lab) checkout() {
 	}
 }
 
+// subscribe makes an order with a subscription in the sandbox.
+func (l *lab) subscribe() {
+	l.t.Helper()
+	_, _, err := l.node.PutProduct(l.ctx(), licensing.PutProduct{ID: "cloud", Owner: labOwner,
+		Terms: licensing.DefaultTerms(), Billing: licensing.Billing{Interval: licensing.Period{Months: 1}}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "cloud", Amount: 800,
+		Currency: "USD", BuyerEmail: labBuyer})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	kvtest.Must(l.node.PayOrder(l.ctx(), order, licensing.Payment{Provider: licensing.ProviderSandbox,
+		Reference: "sandbox_" + order.OrderNo, Subscription: "sandbox_" + order.OrderNo + "-sub"}))(l.t)
+}
+
 // decline lets the sandbox decline a payment of an order.
 func (l *lab) decline(o licensing.Order) licensing.Order {
 	l.t.Helper()

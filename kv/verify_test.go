@@ -99,7 +99,8 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "webhooks", Keys: 2}, {Name: "checkout", Keys: 0}, {Name: "leases", Keys: 1}, {Name: "rollout", Keys: 1},
 		{Name: "issue", Keys: 1},
 		{Name: "license_end", Keys: 3}, {Name: "license_notice", Keys: 1}, {Name: "order_end", Keys: 1},
-		{Name: "refund", Keys: 1}, {Name: "trial_end", Keys: 0}, {Name: "deleted_webhook", Keys: 1},
+		{Name: "refund", Keys: 1}, {Name: "sandbox_renewal", Keys: 0},
+		{Name: "trial_end", Keys: 0}, {Name: "deleted_webhook", Keys: 1},
 		{Name: "claim", Keys: 6},
 		{Name: "claim_age", Keys: 6},
 	}

@@ -112,8 +112,11 @@ func (o *Order) askSoon(now time.Time) {
 
 // checkoutDue returns when a sweep asks the provider about the order's checkout or subscription.
 func (o *Order) checkoutDue() Due {
-	if o.AskAt.IsZero() {
+	switch {
+	case o.AskAt.IsZero():
 		return Due{}
+	case o.Subscribed() && o.Provider == ProviderSandbox:
+		return Due{Kind: DueSandbox, At: o.AskAt}
 	}
 	return Due{Kind: DueCheckout, At: o.AskAt}
 }

@@ -16,6 +16,7 @@ const (
 	DueLicenseNotice                    // record the next notice of a license, its end, or the end of its grace
 	DueCheckout                         // ask the payment provider about the checkout or subscription of an order
 	DueIssue                            // issue the other licenses of a paid order, see IssueLicenses
+	DueSandbox                          // ask the sandbox about the subscription of an order
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from

@@ -38,7 +38,7 @@ func (c *theatre) after(d time.Duration) {
 	var group sync.WaitGroup
 	for _, desk := range []*payment.Desk{c.desk, c.other} {
 		group.Go(func() {
-			if err := desk.AskCheckoutsDue(c.ctx); err != nil {
+			if err := desk.AskSandboxDue(c.ctx); err != nil {
 				c.t.Error(err)
 			}
 		})

@@ -198,6 +198,12 @@ func (d *Desk) change(ctx context.Context, provider Provider, order licensing.Or
 	return state, err
 }
 
+// AskSandboxDue asks the sandbox about all subscriptions that renew or end by now. It is a sweep for
+// service.Sweeps. Any number of nodes may run it.
+func (d *Desk) AskSandboxDue(ctx context.Context) error {
+	return d.node.EachSandboxDue(ctx, d.askCheckout)
+}
+
 // askSubscriptionDue asks the provider about a subscription about which a sweep must ask.
 func (d *Desk) askSubscriptionDue(ctx context.Context, order licensing.Order) error {
 	if order.AskAt.IsZero() {

@@ -248,6 +248,7 @@ func (s *instance) serveAPI() error {
 	}
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, chores...) })
 	s.background("the sweep of leases", n.SweepLeases)
+	s.background("the renewals in the sandbox", func(ctx context.Context) { n.SweepSandbox(ctx, desk.AskSandboxDue) })
 	// Refunds run apart from the sweeps, because a payment provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
 		n.Sweep(ctx, service.Chore{Name: "the sending of refunds due", Label: "refunds",

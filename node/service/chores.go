@@ -50,6 +50,11 @@ func (s *Sweeps) SweepLeases(ctx context.Context) {
 	s.repeat(ctx, s.cfg.SweepEvery/2, Chore{"the sweep of lapsed leases", "leases", s.RemoveLapsedLeases})
 }
 
+// SweepSandbox runs ask each second until ctx ends, or as often as the other chores if they run more often.
+func (s *Sweeps) SweepSandbox(ctx context.Context, ask func(context.Context) error) {
+	s.repeat(ctx, min(time.Second, s.cfg.SweepEvery), Chore{"the renewals in the sandbox", "sandbox", ask})
+}
+
 // repeat runs chores one after the other, about every so often, until ctx ends.
 func (s *Sweeps) repeat(ctx context.Context, every time.Duration, chores ...Chore) {
 	counts := make([]passes, len(chores))

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"licet/licensing"
 	"licet/node"
@@ -48,4 +49,32 @@ func (o *Orders) PlayInSandbox(
 	}
 	result, err := o.engine.Do(ctx, licensing.SandboxRef(order.Owner, order.OrderNo), cmd)
 	return result.Sandbox, err
+}
+
+// sandboxAhead is how far EachSandboxDue looks ahead while nothing is due. It is less than the shortest interval of
+// billing, so each subscription is found before its first invoice is due.
+const sandboxAhead = 5 * time.Second
+
+// EachSandboxDue calls ask for each order whose subscription in the sandbox renews or ends by now. The order has only
+// its number and owner. Calls may run at the same time.
+//
+// EachSandboxDue is meant to be called each second. While nothing is due soon, or after an error, only the calls after
+// sandboxAhead read the store.
+func (s *Sweeps) EachSandboxDue(ctx context.Context, ask func(context.Context, licensing.Order) error) error {
+	now, err := s.timeToActBy()
+	if err != nil || now.UnixNano() < s.sandboxFrom.Load() {
+		return err
+	}
+	later := now.Add(sandboxAhead)
+	slots, err := s.cfg.Queries.DueSlots(ctx, licensing.DueSandbox, store.DueSpan{Until: later})
+	if err == nil && len(slots) > 0 {
+		err = s.eachDue(ctx, licensing.DueSandbox, store.DueSpan{Until: now},
+			func(ctx context.Context, ref licensing.Ref) error {
+				return ask(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
+			})
+	}
+	if err != nil || len(slots) == 0 {
+		s.sandboxFrom.Store(later.UnixNano())
+	}
+	return err
 }

@@ -35,6 +35,8 @@ type Sweeps struct {
 	rollouts *Rollouts
 	// dueFrom holds, by duePlace, the position (a string) where the next pass continues; see eachDue.
 	dueFrom sync.Map
+	// sandboxFrom is when EachSandboxDue looks again, in nanoseconds of Unix time.
+	sandboxFrom atomic.Int64
 	// revocationsSwept is the day of the last sweep of revocations, a licensing.ReceiptDay.
 	revocationsSwept atomic.Uint32
 }

@@ -429,6 +429,8 @@ func TestGoldenKeys(t *testing.T) {
 			Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,
 			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"order by its next invoice in the sandbox", DueOf(licensing.Due{Kind: licensing.DueSandbox,
+			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"product by its rollout", DueOf(licensing.Due{Kind: licensing.DueRollout,
 			At: kvtest.Time}).Key(ProductKey(kvtest.Owner, "pro"))},
 		{"API key", APIKeyKey([32]byte{1, 2, 3})},

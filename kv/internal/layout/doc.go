@@ -89,6 +89,7 @@
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/i/<ms><account>/<mode>/<order>  empty: a paid order that lacks licenses
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
+//	x/s/<ms><account>/<mode>/<order>  empty: an order with a subscription in the sandbox, by its next invoice or end
 //	x/t/<ms><id>                      empty: a license whose trial is to be forgotten, by time
 //	x/w/<endpoint>                    empty: an endpoint that was deleted, whose deliveries are to be removed
 //	y/<account>/<mode>/<key>          a claim: the result of a request with an Idempotency-Key

@@ -50,6 +50,7 @@ var dueIndexes = []DueIndex{
 	{licensing.DueLicenseNotice, "license_notice", "x/n/", licensing.KindLicense},
 	{licensing.DueOrderEnd, "order_end", "x/o/", licensing.KindOrder},
 	{licensing.DueRefund, "refund", "x/r/", licensing.KindOrder},
+	{licensing.DueSandbox, "sandbox_renewal", "x/s/", licensing.KindOrder},
 	{licensing.DueTrial, "trial_end", "x/t/", licensing.KindLicense},
 }
 
