@@ -21,6 +21,7 @@ type PayOrder struct {
 	Provider PaymentProvider
 	Payment  string     // the provider's reference
 	PaidAt   time.Time  // when the buyer has paid; zero: now
+	Fee      *int64     // what the provider keeps of the payment; nil: not known
 	Terms    Terms      // the terms of the new license
 	Key      LicenseKey // a new key with the terms' prefix; used only if a license is issued
 	// Seed and More are for an order for several licenses: Key and More are the keys of the first of them, which derive

@@ -145,6 +145,7 @@ type AddPayment struct {
 	Provider PaymentProvider
 	Payment  string // the reference of the payment
 	By       Actor  // who recorded an outside payment
+	Fee      *int64 // what the provider keeps of the payment; nil: not known
 }
 
 // DeviceID is empty: no device is touched.
@@ -159,7 +160,8 @@ func (c AddPayment) apply(r *Record, now time.Time) (Result, error) {
 	case r.Payment == nil:
 		r.Payment, r.Changed = &Payment{
 			OrderNo: o.OrderNo, Provider: c.Provider, Reference: c.Payment, Amount: o.Amount,
-			Currency: o.Currency, PaidAt: o.PaidAt, RecordedAt: now, By: c.By, ProductID: o.ProductID,
+			Currency: o.Currency, PaidAt: o.PaidAt, RecordedAt: now, By: c.By, Fee: c.Fee,
+			ProductID: o.ProductID,
 			PeriodEnd: o.PaidEnd,
 		}, true
 	case r.Payment.OrderNo != o.OrderNo:

@@ -121,7 +121,7 @@ func (d *Desk) record(
 		if err := fits(order, state); err != nil {
 			d.node.ReportMisfit(order, state.Payment, err)
 		} else if order, err = d.Confirm(ctx, order, licensing.Payment{
-			Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At,
+			Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At, Fee: state.Fee,
 			Subscription: state.Subscription, PeriodEnd: state.PeriodEnd,
 		}); err != nil {
 			return licensing.Order{}, err

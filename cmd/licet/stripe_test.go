@@ -103,6 +103,10 @@ func TestStripe(t *testing.T) {
 	if paid.text("status") != "paid" || paid.text("payment_provider") != "stripe" || paid.text("license_key") == "" {
 		t.Errorf("the order is %v", paid)
 	}
+	list := s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no")+"/payments", "").Data.list("payments")
+	if len(list) != 1 || list[0]["fee"] != 172.0 {
+		t.Errorf("the payments are %v", list)
+	}
 
 	// A canceled order has no checkout in which anybody could pay.
 	order, checkout = s.order()

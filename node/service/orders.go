@@ -309,6 +309,7 @@ func (o *Orders) PayOrder(
 			return licensing.Result{}, err
 		}
 		pay.Provider, pay.Payment, pay.PaidAt = payment.Provider, payment.Reference, payment.PaidAt
+		pay.Fee = payment.Fee
 		pay.Subscription, pay.PaidEnd = payment.Subscription, payment.PeriodEnd
 		result, err = o.payRecorded(ctx, &node.Claim{}, &order, pay,
 			func(pay licensing.PayOrder) licensing.Command { return pay })

@@ -77,7 +77,9 @@ func (o *Orders) payRecorded(
 ) (licensing.Result, error) {
 	record := licensing.PaymentRef(order.Owner, pay.Provider, pay.Payment)
 	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
-		return licensing.AddPayment{Order: paid.Order, Provider: pay.Provider, Payment: pay.Payment, By: pay.By}
+		return licensing.AddPayment{
+			Order: paid.Order, Provider: pay.Provider, Payment: pay.Payment, By: pay.By, Fee: pay.Fee,
+		}
 	}}
 	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {
 		return o.payTogether(ctx, claim, order, pay, paying, add)
