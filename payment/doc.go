@@ -24,5 +24,6 @@
 //   - play.go: what buyers and banks do in the sandbox
 //   - instrument.go: counts and times the requests to a provider
 //   - places.go: the places that the requests of all owners share
+//   - tax.go: refunds of payments with tax
 //   - trace.go: the spans of requests to a provider
 package payment

@@ -36,7 +36,8 @@ type Provider interface {
 	End(ctx context.Context, order licensing.Order) error
 
 	// Refund sends refund.Amount of the order's payment back, once for each refund.Reference, which is our number of
-	// the refund. It returns ErrRefused if no call for the refund so far has moved money or will move money. After any
+	// the refund. A provider that has added tax to the order's price also sends the same part of the tax back. Refund
+	// returns ErrRefused if no call for the refund so far has moved money or will move money. After any
 	// other error the outcome is unknown.
 	Refund(ctx context.Context, order licensing.Order, refund licensing.Payment) (State, error)
 
@@ -137,13 +138,17 @@ type State struct {
 	// set for all kinds but ObjectSubscription.
 	Payment  string
 	Outcome  Outcome
-	Amount   int64  // in the minor unit of ISO 4217; without tax if the provider adds the tax
+	Amount   int64  // in the minor unit of ISO 4217; without tax if the provider adds the tax, see also Charged
 	Currency string // ISO 4217, upper case
 	Live     bool
 	At       time.Time // when the provider made the object, or was paid
 	Fee      *int64    // what the provider keeps of the payment, in the minor unit of Currency; nil: not known (yet)
 	URL      string    // of an open checkout
-	EndsAt   time.Time // of a checkout
+	// Charged is what the buyer has paid, with tax, in the payment of a refund or a dispute; 0: not known. Amount then
+	// is a part of it, and so also includes tax. AllBack reports that the refunds of the payment leave nothing of it.
+	Charged int64
+	AllBack bool
+	EndsAt  time.Time // of a checkout
 
 	Subscription string    // the provider's id of the subscription of a checkout, invoice or subscription
 	Invoice      string    // the provider's id of the first invoice, of the checkout of a subscription

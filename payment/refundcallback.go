@@ -97,7 +97,9 @@ func (d *Desk) paidBefore(
 func (d *Desk) noteRefund(
 	ctx context.Context, provider Provider, order licensing.Order, state State, again bool,
 ) (licensing.Order, error) {
-	noted, err := d.node.NoteRefund(ctx, order, licensing.NoteRefund{ProviderID: state.ID, Amount: state.Amount})
+	noted, err := d.node.NoteRefund(ctx, order, licensing.NoteRefund{
+		ProviderID: state.ID, Amount: withoutTax(order, state, order.PaidAmount()-order.RefundedAmount()),
+	})
 	switch {
 	case errors.Is(err, licensing.ErrRefundClosed): // by another call
 		return order, nil

@@ -3,6 +3,7 @@ package stripe_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -272,6 +273,51 @@ func TestAutomaticTax(t *testing.T) {
 	}
 	if state := f.look(payment.ObjectPayment, order.Payment); state.Amount != 1000 || state.Currency != "EUR" {
 		t.Errorf("payment: %+v", state)
+	}
+}
+
+// TestRefundOfTax: a refund of the price, whole or in parts, sends back the tax too, to the last cent.
+func TestRefundOfTax(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.AutomaticTax = true
+	f.provider = stripe.New(f.cfg)
+	for _, c := range []struct {
+		price  int64
+		parts  []int64 // of the price, through us
+		before int64   // with tax, in the dashboard
+	}{
+		{price: 1000, parts: []int64{1000}},
+		{price: 999, parts: []int64{333, 333, 333}},
+		{price: 103, parts: []int64{1, 1, 1, 100}},
+		{price: 1003, parts: []int64{919}, before: 101},
+	} {
+		order, _ := f.paid(c.price, "EUR", fakestripe.CardPays)
+		order.Paid = order.Amount
+		if c.before > 0 {
+			id, err := f.fake.RefundInDashboard(order.Payment, c.before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := f.look(payment.ObjectRefund, id)
+			if state.Charged != 1203 || state.AllBack {
+				t.Errorf("%+v", state)
+			}
+			order.Refunded, order.Refunds = payment.Share(state.Amount, state.Charged, order.Amount), 1
+		}
+		for i, part := range c.parts {
+			number := fmt.Sprint("ref_", order.OrderNo, i)
+			order.RefundDue, order.RefundNo, order.Refunding = true, number, part
+			for order.RefundTries = range 3 {
+				state, err := f.provider.Refund(t.Context(), order, refund(order, number, part))
+				if err != nil || state.Outcome != payment.OutcomeDone {
+					t.Errorf("%+v: %+v, %v", c, state, err)
+				}
+			}
+			order.Refunded, order.Refunds = order.Refunded+part, order.Refunds+1
+		}
+		if kept := f.fake.Kept(order.OrderNo); kept != 0 {
+			t.Errorf("%+v: the shop keeps %d", c, kept)
+		}
 	}
 }
 

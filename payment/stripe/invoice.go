@@ -83,9 +83,7 @@ func paidBy(invoice *sdk.Invoice) (intent string) {
 
 // addPayment adds the payment of an invoice and its fee.
 func (p *Provider) addPayment(ctx context.Context, state *payment.State, id string) error {
-	intent := &sdk.PaymentIntent{}
-	err := p.get(ctx, sdk.FormatURLPath("/v1/payment_intents/%s", id), &sdk.PaymentIntentRetrieveParams{}, intent,
-		expandFee)
+	intent, err := p.intent(ctx, id)
 	if err == nil {
 		state.Payment = intent.ID
 		addCharge(state, intent)

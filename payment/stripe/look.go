@@ -105,9 +105,7 @@ func checkoutOutcome(session *sdk.CheckoutSession) payment.Outcome {
 }
 
 func (p *Provider) lookAtPayment(ctx context.Context, id string) (payment.State, error) {
-	intent := &sdk.PaymentIntent{}
-	err := p.get(ctx, sdk.FormatURLPath("/v1/payment_intents/%s", id), &sdk.PaymentIntentRetrieveParams{}, intent,
-		expandFee)
+	intent, err := p.intent(ctx, id)
 	if err != nil {
 		return payment.State{}, err
 	}
@@ -137,6 +135,13 @@ func (p *Provider) lookAtPayment(ctx context.Context, id string) (payment.State,
 	return withAmount(state, intent.Amount, intent.Currency)
 }
 
+// intent reads a payment intent with its charge and the fee.
+func (p *Provider) intent(ctx context.Context, id string) (*sdk.PaymentIntent, error) {
+	intent := &sdk.PaymentIntent{}
+	return intent, p.get(ctx, sdk.FormatURLPath("/v1/payment_intents/%s", id), &sdk.PaymentIntentRetrieveParams{},
+		intent, expandFee)
+}
+
 func paymentOutcome(status sdk.PaymentIntentStatus) payment.Outcome {
 	switch status {
 	case sdk.PaymentIntentStatusSucceeded:
@@ -153,7 +158,7 @@ func paymentOutcome(status sdk.PaymentIntentStatus) payment.Outcome {
 func (p *Provider) lookAtRefund(ctx context.Context, id string) (payment.State, error) {
 	refund := &sdk.Refund{}
 	err := p.get(ctx, sdk.FormatURLPath("/v1/refunds/%s", id), &sdk.RefundRetrieveParams{}, refund,
-		"payment_intent")
+		"payment_intent", "charge")
 	if err != nil {
 		return payment.State{}, err
 	}
@@ -183,13 +188,13 @@ func (p *Provider) refundState(refund *sdk.Refund) (payment.State, error) {
 			state.OrderNo = refund.PaymentIntent.Metadata[metaOrder]
 		}
 	}
-	return withAmount(state, refund.Amount, refund.Currency)
+	return withAmount(withCharged(state, refund.Charge), refund.Amount, refund.Currency)
 }
 
 func (p *Provider) lookAtDispute(ctx context.Context, id string) (payment.State, error) {
 	dispute := &sdk.Dispute{}
 	err := p.get(ctx, sdk.FormatURLPath("/v1/disputes/%s", id), &sdk.DisputeRetrieveParams{}, dispute,
-		"payment_intent")
+		"payment_intent", "charge")
 	if err != nil {
 		return payment.State{}, err
 	}
@@ -203,7 +208,7 @@ func (p *Provider) lookAtDispute(ctx context.Context, id string) (payment.State,
 		state.Payment = dispute.PaymentIntent.ID
 		state.OrderNo = dispute.PaymentIntent.Metadata[metaOrder]
 	}
-	return withAmount(state, dispute.Amount, dispute.Currency)
+	return withAmount(withCharged(state, dispute.Charge), dispute.Amount, dispute.Currency)
 }
 
 // disputeOutcome returns the outcome of a dispute. An inquiry of the bank (warning_…) that ends takes no money.
@@ -216,6 +221,18 @@ func disputeOutcome(status sdk.DisputeStatus) payment.Outcome {
 	default:
 		return payment.OutcomeOpen
 	}
+}
+
+// withCharged returns a state of a refund or a dispute with what the buyer was charged, with tax. An id alone, of a
+// charge that is not expanded, tells nothing.
+func withCharged(state payment.State, charge *sdk.Charge) payment.State {
+	if charge == nil || charge.Amount == 0 {
+		return state
+	}
+	if charged, err := fromStripe(charge.Amount, currencyCode(charge.Currency)); err == nil {
+		state.Charged, state.AllBack = charged, charge.AmountRefunded >= charge.Amount
+	}
+	return state
 }
 
 // addCharge adds what the charge of a payment tells: when it was paid, and the fee.

@@ -21,15 +21,13 @@ const maxRefundKeys = 5
 //
 // Stripe forgets a key after a day. So if an earlier try may have made the refund, Refund looks for it first.
 //
+// The refund is of a part of the order's price. If Stripe has added tax, toSend adds the same part of the tax.
+//
 // Stripe repeats an error 500 under the same key for a day. When Stripe repeats it, the request of the key has ended:
 // if it has made no refund that Stripe lists, it makes none. Only then Refund takes the next key.
 func (p *Provider) Refund(
 	ctx context.Context, order licensing.Order, refund licensing.Payment,
 ) (payment.State, error) {
-	amount, err := toStripe(refund.Amount, refund.Currency)
-	if err != nil {
-		return payment.State{}, fmt.Errorf("%w: the amount %w", payment.ErrRefused, err)
-	}
 	if order.RefundTries > 1 {
 		found, err := p.findRefund(ctx, order.Payment, refund.Reference)
 		switch {
@@ -39,6 +37,10 @@ func (p *Provider) Refund(
 			state, err := p.refundState(found)
 			return state, failed("read the refund", err)
 		}
+	}
+	amount, err := p.toSend(ctx, order, refund)
+	if err != nil {
+		return payment.State{}, err
 	}
 	for n := 1; ; n++ {
 		made := &sdk.Refund{}
@@ -71,6 +73,45 @@ func (p *Provider) Refund(
 		}
 		return payment.State{}, failed("make a refund", err)
 	}
+}
+
+// toSend returns how much of a payment to send back for a refund, in Stripe's minor units: the refund's part of the
+// price and the same part of the tax. Stripe splits each refund between price and tax in proportion:
+// https://docs.stripe.com/tax/invoicing/refunds.
+//
+// toSend counts from all earlier refunds, so that rounding adds up to nothing. Refunds in Stripe's dashboard were
+// rounded the other way; so a refund of all that is left of the price is of all that is left at Stripe, if that is
+// nearly the same.
+func (p *Provider) toSend(ctx context.Context, order licensing.Order, refund licensing.Payment) (int64, error) {
+	amount, err := toStripe(refund.Amount, refund.Currency)
+	if err != nil {
+		return 0, fmt.Errorf("%w: the amount %w", payment.ErrRefused, err)
+	}
+	intent, err := p.intent(ctx, order.Payment)
+	switch {
+	case causeOf(err) == causeMissing:
+		return 0, fmt.Errorf("%w: %w", payment.ErrRefused, failed("read the payment", err))
+	case err != nil:
+		return 0, failed("read the payment", err)
+	}
+	price, err := toStripe(order.Amount, order.Currency)
+	charge := intent.LatestCharge
+	if err != nil || charge == nil || charge.Amount <= price {
+		return amount, nil // without tax; Stripe refuses the refund of a payment that was not made
+	}
+	before, err := toStripe(order.RefundedAmount(), order.Currency)
+	if err != nil {
+		return amount, nil
+	}
+	smallest := step(order.Currency)
+	charged := func(part int64) int64 { return payment.Share(part/smallest, price/smallest, charge.Amount/smallest) }
+	amount = (charged(before+amount) - charged(before)) * smallest
+	left := charge.Amount - charge.AmountRefunded
+	rounded := 2 * smallest * int64(order.Refunds)
+	if order.Refundable() == 0 && left-amount <= rounded && amount-left <= rounded {
+		return left, nil
+	}
+	return amount, nil
 }
 
 // refundKey returns the nth idempotency key of a refund.

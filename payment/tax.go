@@ -1,0 +1,33 @@
+package payment
+
+import (
+	"math/bits"
+
+	"licet/licensing"
+)
+
+// Share returns part/of of an amount, rounded to the nearest integer. All are positive or 0, and part is at most of.
+func Share(part, of, amount int64) int64 {
+	if of <= 0 || part >= of {
+		return amount
+	}
+	high, low := bits.Mul64(uint64(part), uint64(amount))
+	low, carry := bits.Add64(low, uint64(of)/2, 0)
+	share, _ := bits.Div64(high+carry, low, uint64(of))
+	return int64(share)
+}
+
+// withoutTax returns of how much of an order's price a refund or a dispute at the provider is. A provider that adds tax
+// to the price splits each refund between price and tax in proportion, and so does withoutTax. left is what is left of
+// the price. Each earlier refund may be rounded, so the last refund gets what is left.
+func withoutTax(order licensing.Order, state State, left int64) int64 {
+	if state.Charged <= order.Amount {
+		return state.Amount
+	}
+	amount := Share(state.Amount, state.Charged, order.Amount)
+	rounded := int64(order.Refunds)
+	if over := amount - left; over > 0 && over <= rounded || state.AllBack && over < 0 && -over <= rounded {
+		return left
+	}
+	return amount
+}
