@@ -100,7 +100,7 @@ type Order struct {
 	// RefundDue reports that a refund is open: the shop has requested it, or the money was paid for a canceled order.
 	// It is cleared when the refund is recorded, and when the provider has refused the refund permanently. RefundNo is
 	// the number of the open refund, and Refunding its amount. Both are zero for a refund of all that is left whose
-	// number is that of the order: older builds request such refunds, and payments of canceled orders lead to them.
+	// number is that of the order: older builds request such refunds, and a payment of a canceled order leads to one.
 	RefundDue     bool
 	RefundNo      string
 	Refunding     int64

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -34,8 +35,8 @@ var ErrRefundClosed = errors.New("the refund is not open any more")
 
 const refundPrefix = "ref_"
 
-// RefundNumber returns the number of a refund with a ULID.
-func RefundNumber(ulid string) string { return refundPrefix + ulid }
+// RefundNumber returns the number of a refund with a ULID, or with another text that names the refund alone.
+func RefundNumber(id string) string { return refundPrefix + id }
 
 // RefundedAmount returns how much of the payment has gone back.
 func (o *Order) RefundedAmount() int64 {
@@ -200,8 +201,8 @@ func (c NotePendingRefund) apply(r *Record, now time.Time) (Result, error) {
 
 // WithdrawRefund ends the shop's request: the payment provider has refused the refund in answer to the
 // latest try, and no earlier try has moved the money. The order is paid, as before. If there was
-// another try since, WithdrawRefund is a no-op. A refund for a canceled order stays due whatever the
-// provider answers, unless the refund was made at the provider.
+// another try since, WithdrawRefund is a no-op. The money of a canceled order stays due whatever the
+// provider answers. If the provider had taken the refund, the money is due under a new number, up to MaxRefunds times.
 type WithdrawRefund struct {
 	Number string // of the refund, as in Order.RefundNo
 	Tries  int    // as TryRefund returned, or the current number if the provider was not asked
@@ -218,7 +219,8 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	result, own := Result{}, OwnRefund(o.RefundNo)
-	if o.RefundDue && (o.CanceledAt.IsZero() || !own) && o.RefundNo == c.Number && o.RefundTries == c.Tries {
+	ends := o.CanceledAt.IsZero() || !own || o.RefundPending && o.Refunds < MaxRefunds
+	if o.RefundDue && ends && o.RefundNo == c.Number && o.RefundTries == c.Tries {
 		// RefundTries stays: a try of a later request must not get the number of an earlier try, whose refusal
 		// may arrive late.
 		if o.RefundPending {
@@ -228,8 +230,12 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 		if o.closeRefund(); !o.RefundDue {
 			o.RefundBy = ""
 		}
-		if own {
+		switch {
+		case !own:
+		case o.CanceledAt.IsZero():
 			o.StateReason = ""
+		default:
+			o.RefundRetryAt = now.Add(pauseAfter(o.RefundTries))
 		}
 		r.Changed = true
 		if result.Refund.State == PaymentFailed {
@@ -241,11 +247,15 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // closeRefund removes what an order stores of its open refund, except the number of tries. What is left of a payment of
-// a canceled order is due again.
+// a canceled order is due again, under a number that no refund has had.
 func (o *Order) closeRefund() {
-	o.RefundDue = !o.CanceledAt.IsZero() && o.RefundedAt.IsZero() && o.RefundedAmount() < o.PaidAmount()
-	o.RefundNo, o.Refunding, o.RefundPending = "", 0, false
-	o.RefundRetryAt = time.Time{}
+	o.RefundNo, o.Refunding, o.RefundPending, o.RefundRetryAt = "", 0, false, time.Time{}
+	left := o.PaidAmount() - o.RefundedAmount()
+	o.RefundDue = !o.CanceledAt.IsZero() && o.RefundedAt.IsZero() && left > 0
+	if o.RefundDue && o.Refunds > 0 {
+		o.RefundNo = RefundNumber(fmt.Sprint(strings.TrimPrefix(o.OrderNo, orderPrefix), "_", o.Refunds))
+		o.Refunding = left
+	}
 }
 
 // RefundOrder records that the payment provider has made the open refund, of a paid order or of an order that was

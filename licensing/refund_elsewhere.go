@@ -44,7 +44,7 @@ func (c NoteRefund) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	waits := o.RefundNo == "" && !o.CanceledAt.IsZero() && !o.RefundPending
+	waits := OwnRefund(o.RefundNo) && !o.CanceledAt.IsZero() && !o.RefundPending
 	switch {
 	case o.RefundNo == c.ProviderID:
 		return Result{Order: *o, RefundDue: true}, nil

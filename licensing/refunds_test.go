@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"licet/licensing"
@@ -232,8 +233,43 @@ func TestRefundOfCanceledElsewhere(t *testing.T) {
 	f("made", licensing.RefundOrder{Number: "re_1"}, true, 300, 200)
 	f("another part", licensing.NoteRefund{ProviderID: "re_2", Amount: 200}, true, 200, 200)
 	f("fails", licensing.WithdrawRefund{Number: "re_2"}, true, 300, 200)
-	f("the rest", licensing.RefundOrder{}, false, 0, 500)
+	f("the rest", licensing.RefundOrder{Number: r.Order.RefundNo}, false, 0, 500)
 	if r.Order.Refunds != 3 {
 		t.Errorf("%d refunds, want 3", r.Order.Refunds)
+	}
+}
+
+// TestRefundOfCanceledFails: if the provider takes a refund of a canceled order, and the refund fails later, the money
+// is due again under a number of its own, after a pause, up to MaxRefunds times.
+func TestRefundOfCanceledFails(t *testing.T) {
+	r := ordered(func(o *licensing.Order) { o.Amount, o.Currency = 500, "USD" })
+	must(t, &r, licensing.CancelOrder{Reason: "too late"}, noon)
+	must(t, &r, licensing.PayOrder{Payment: "pi_0", Provider: licensing.ProviderStripe}, noon)
+	o, numbers := r.Order, map[string]bool{}
+	for n := 1; n <= licensing.MaxRefunds; n++ {
+		number := o.RefundNo
+		if numbers[number] || !licensing.OwnRefund(number) {
+			t.Fatalf("refund %d has the number %q", n, number)
+		}
+		numbers[number] = true
+		must(t, &r, licensing.TryRefund{}, noon)
+		must(t, &r, licensing.NotePendingRefund{Number: number, ProviderID: fmt.Sprint("re_", n)}, noon)
+		if n == licensing.MaxRefunds {
+			break
+		}
+		failed := must(t, &r, licensing.WithdrawRefund{Number: number, Tries: n}, noon).Refund
+		if failed.State != licensing.PaymentFailed || failed.Amount != 500 || !o.RefundDue || o.RefundPending ||
+			o.OpenRefund() != 500 || o.Refunds != n || o.StateReason != "too late" || !o.RefundRetryAt.After(noon) {
+			t.Fatalf("refund %d fails: %+v, %+v", n, failed, o)
+		}
+	}
+	before := *o
+	must(t, &r, licensing.WithdrawRefund{Number: o.RefundNo, Tries: o.RefundTries}, noon)
+	if diff := cmp.Diff(before, *o); diff != "" {
+		t.Errorf("the last refund fails (-before +after):\n%s", diff)
+	}
+	must(t, &r, licensing.RefundOrder{Number: o.RefundNo}, noon)
+	if o.RefundedAt.IsZero() || o.RefundDue || o.Refunds != licensing.MaxRefunds {
+		t.Errorf("the order is refunded: %+v", o)
 	}
 }

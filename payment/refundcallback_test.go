@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -234,6 +235,48 @@ func TestRefundFailsMeanwhile(t *testing.T) {
 		w.called(d.set(o, id, "", 100, payment.OutcomeDone), here)
 		if now := w.now(o); now.RefundedAmount() != 0 || now.RefundDue {
 			t.Errorf("it fails after look %d: %+v", looks, now)
+		}
+	}
+	w.verify()
+}
+
+// TestRefundOfCanceledFails: the provider takes the refund of a payment that came after the cancellation, and the
+// refund fails later. Then the next try makes another refund, or the shop refunds the payment in the dashboard.
+func TestRefundOfCanceledFails(t *testing.T) {
+	w := newFixture(t)
+	d := newDashboard(w.bank)
+	_, desk := w.open(w.store, d)
+	for _, byCallback := range []bool{false, true} {
+		for _, inDashboard := range []bool{false, true} {
+			o := w.canceled()
+			w.bank.taken[o.OrderNo] = "bank_" + o.OrderNo
+			w.bank.next = []answer{{state: payment.OutcomePending}, {state: payment.OutcomeFailed}}
+			o, err := desk.Confirm(w.ctx, o, nodetest.SandboxPayment("bank_"+o.OrderNo))
+			if err != nil || !o.RefundPending {
+				t.Fatalf("the refund is taken: %v, %+v", err, o)
+			}
+			if byCallback {
+				w.called(d.set(o, "bank_"+o.OrderNo, o.OrderNo, 100, payment.OutcomeFailed), desk)
+				w.bank.next = nil
+			} else if _, _, err := desk.Pay(w.ctx, o); !errors.Is(err, providerFailed) {
+				t.Errorf("the refund fails: %v", err)
+			}
+			if now := w.now(o); !now.RefundDue || now.RefundPending || now.RefundedAmount() != 0 {
+				t.Errorf("after the refund has failed: %+v", now)
+			}
+			if inDashboard {
+				w.bank.returned[o.OrderNo] = 1
+				w.called(d.set(o, "re_"+o.OrderNo, "", 100, payment.OutcomeDone), desk)
+			} else {
+				w.clock.ahead += time.Hour
+				if err := desk.SendRefundsDue(w.ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			w.check("in the end", o, licensing.OrderRefunded)
+			if _, states := w.refunds(o); !slices.Equal(states, []licensing.PaymentState{"failed", ""}) {
+				t.Errorf("the records are %v", states)
+			}
 		}
 	}
 	w.verify()

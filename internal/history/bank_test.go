@@ -22,13 +22,16 @@ type bank struct {
 	trouble  bool
 	taken    map[string]licensing.Order
 	sent     map[string]int64         // by the number of the refund
+	promised map[string]bool          // the refunds that are pending, by their numbers
+	failed   map[string]bool          // the refunds that were pending, and have failed
 	returned map[string]int64         // by the number of the order: the sum of its refunds
 	manual   map[string]payment.State // refunds that were made at the bank, by their ids
 }
 
 func newBank(r *run) *bank {
 	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licensing.Order{},
-		sent: map[string]int64{}, returned: map[string]int64{}, manual: map[string]payment.State{}}
+		sent: map[string]int64{}, promised: map[string]bool{}, failed: map[string]bool{}, returned: map[string]int64{},
+		manual: map[string]payment.State{}}
 }
 
 var errBank = errors.New("the bank is down")
@@ -46,7 +49,7 @@ func (b *bank) Begin(context.Context, licensing.Order) (payment.Step, error) {
 }
 
 // Refund sends money back, or not, and says so, or not, or says that it will. It refuses only what it has not sent
-// back, and whatever is more than it has left.
+// back, and whatever is more than it has left. A refund that it has promised and then refuses has failed for good.
 func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,17 +58,17 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.P
 		luck = b.random.IntN(7)
 	}
 	sent := b.sent[refund.Reference] > 0
+	taken, known := b.taken[o.OrderNo]
+	fits := !known || b.returned[o.OrderNo]+refund.Amount <= taken.Amount
 	switch {
 	case luck == 0:
 		return payment.State{}, errBank
-	case luck == 1 && !sent:
+	case b.failed[refund.Reference], !sent && (luck == 1 || !fits):
+		b.failed[refund.Reference] = b.promised[refund.Reference]
 		return payment.State{}, payment.ErrRefused
 	case luck == 3 && !sent:
+		b.promised[refund.Reference] = true
 		return payment.State{Outcome: payment.OutcomePending}, nil
-	}
-	taken, known := b.taken[o.OrderNo]
-	if known && !sent && b.returned[o.OrderNo]+refund.Amount > taken.Amount {
-		return payment.State{}, payment.ErrRefused
 	}
 	if known && !sent {
 		b.sent[refund.Reference] = refund.Amount
