@@ -1,6 +1,9 @@
 package fakestripe
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Entry is a movement of money of an account. All amounts are in Stripe's minor units.
 type Entry struct {
@@ -13,6 +16,9 @@ type Entry struct {
 	Currency string // upper case
 	Amount   int64  // what the buyer pays, less than 0: what goes back
 	Fee      int64  // what Stripe keeps
+
+	Invoice string    // of a subscription, for a charge
+	Until   time.Time // the end of the period that the invoice pays for
 }
 
 // Ledger returns all movements so far, oldest first.
@@ -40,9 +46,13 @@ func (f *Fake) enter(kind string, intent, o object, amount, fee int64) {
 		metadata = of
 	}
 	refund, _ := o["metadata"].(map[string]string)
-	f.ledger = append(f.ledger, Entry{
+	entry := Entry{
 		Kind: kind, Key: intent.text("_account"), OrderNo: metadata["order_no"], Payment: intent.text("id"),
 		Object: o.text("id"), Refund: refund["refund_no"], Currency: upper(intent.text("currency")), Amount: amount,
-		Fee: fee,
-	})
+		Fee: fee, Invoice: intent.text("_invoice"),
+	}
+	if until := intent.number("_until"); until > 0 {
+		entry.Until = time.Unix(until, 0).UTC()
+	}
+	f.ledger = append(f.ledger, entry)
 }

@@ -3,6 +3,7 @@ package fakestripe
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -137,6 +138,7 @@ func (f *Fake) intentOfInvoice(subscription, invoice object) object {
 		"amount": invoice["total"], "amount_received": int64(0), "currency": invoice["currency"],
 		"status":        string(sdk.PaymentIntentStatusRequiresPaymentMethod),
 		"latest_charge": nil, "last_payment_error": nil, "_order": subscription["metadata"],
+		"_invoice": invoice.text("id"), "_until": paidUntil(invoice),
 	})
 	invoice["_intent"] = intent.text("id")
 	if intent.number("amount") > 0 {
@@ -146,6 +148,16 @@ func (f *Fake) intentOfInvoice(subscription, invoice object) object {
 		})
 	}
 	return intent
+}
+
+// paidUntil returns the end of the period that an invoice pays for, in seconds of Unix time; 0 for prorations.
+func paidUntil(invoice object) (until int64) {
+	for _, line := range invoice["lines"].(object)["data"].([]object) {
+		if !line["parent"].(object)["subscription_item_details"].(object).flag("proration") {
+			until = max(until, line["period"].(object).number("end"))
+		}
+	}
+	return until
 }
 
 // renewLater renews a subscription at the end of its period.
@@ -169,6 +181,30 @@ func (f *Fake) renew(subscription object, at time.Time) {
 	subscription["latest_invoice"] = invoice.text("id")
 	f.collect(subscription, invoice, 0)
 	f.renewLater(subscription)
+}
+
+// Renew ends the period of a subscription now, as a test clock of Stripe's does for one customer: the next invoice is
+// due.
+func (f *Fake) Renew(subscriptionID string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.catchUp()
+	subscription := f.objects[subscriptionID]
+	f.renew(subscription, time.Unix(itemOf(subscription).number("current_period_end"), 0))
+}
+
+// Subscriptions returns the states of all subscriptions, by the numbers of their orders.
+func (f *Fake) Subscriptions() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.catchUp()
+	states := map[string]string{}
+	for id, o := range f.objects {
+		if metadata, is := o["metadata"].(map[string]string); is && strings.HasPrefix(id, "sub_") {
+			states[metadata["order_no"]] = o.text("status")
+		}
+	}
+	return states
 }
 
 // collect tries to pay the invoice of a renewal, and tries again later. After the last try the subscription ends.
