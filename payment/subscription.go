@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"licet/internal/fair"
 	"licet/licensing"
@@ -31,11 +32,22 @@ func (d *Desk) recordSubscription(
 		if err := d.recordInvoice(ctx, provider, order, state); err != nil {
 			return order, err
 		}
+		if order.Subscribed() && skips(&order, state.PeriodEnd) {
+			if err := d.findInvoices(ctx, provider, order); err != nil {
+				return order, err
+			}
+		}
 	}
 	if !order.Subscribed() {
 		return order, nil // the payment of the order will bring the subscription
 	}
 	return order, d.askSubscription(ctx, provider, order)
+}
+
+// skips reports whether a paid invoice is of a later period than the next one of the order: the callbacks of the
+// invoices before it are late, or lost. Months differ by three days.
+func skips(order *licensing.Order, periodEnd time.Time) bool {
+	return order.Interval.AddTo(order.PaidEnd).AddDate(0, 0, 3).Before(periodEnd)
 }
 
 // recordFirst records the payment of an order whose subscription has a paid invoice. The payment is that of the first

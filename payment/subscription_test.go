@@ -408,3 +408,15 @@ func TestForeignSubscription(t *testing.T) {
 		s.balanced(fmt.Sprint("order b, invoice ", i), b, 1)
 	}
 }
+
+// TestLostInvoice: if the callbacks of an invoice are lost, the callback of the next invoice brings both.
+func TestLostInvoice(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	for range 2 {
+		s.fake.Renew(o.Subscription)
+	}
+	ids := s.fake.IDs("invoice")
+	s.called(payment.ObjectInvoice, ids[len(ids)-1])
+	s.balanced("the invoice after a lost one", o, 3)
+}
