@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"licet/client"
@@ -78,7 +79,7 @@ func (a *auditor) purchase(b *buyer) {
 		return // not listed
 	}
 	wrong := func(format string, args ...any) { a.add("%v: %s", b, fmt.Sprintf(format, args...)) }
-	if trouble := unsettled(b, now, m); trouble != "" {
+	if trouble := unsettled(b, now, m, a.subscriptions); trouble != "" {
 		wrong("%s", trouble)
 	}
 	if now.Amount != b.amount || now.Currency != b.price.currency || now.Quantity != b.quantity {
@@ -90,13 +91,14 @@ func (a *auditor) purchase(b *buyer) {
 			m.returned)
 	}
 	a.licensesOf(b, now, m, wrong)
+	a.endOf(b, now, m, wrong)
 	a.paymentsOf(b, m, wrong)
 }
 
 // paymentsOf compares the payment records of an order with its payments and refunds.
 func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 	var paid []string
-	returned := int64(0)
+	returned, invoices := int64(0), map[string]int64{}
 	for _, p := range a.payments[b.order] {
 		if p.Currency != b.price.currency {
 			wrong("the %s %s is in %s", p.Type, p.Reference, p.Currency)
@@ -106,6 +108,8 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 			returned += p.Amount
 		case p.Type == "refund":
 			wrong("the refund %s is %s", p.Reference, p.Status)
+		case p.Type == "invoice":
+			invoices[p.Reference] += p.Amount
 		default:
 			paid = append(paid, p.Reference)
 			if p.Amount != b.amount {
@@ -116,8 +120,32 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 	if !slices.Equal(paid, m.payments) {
 		wrong("the payments are %q, and must be %q", paid, m.payments)
 	}
+	if !maps.Equal(invoices, m.invoices) {
+		wrong("the invoices are %v, and must be %v", invoices, m.invoices)
+	}
 	if returned != m.returned {
 		wrong("the refunds are of %d, and must be of %d", returned, m.returned)
+	}
+}
+
+// endOf compares the end of the license of a subscription with the end of the period that is paid for: each invoice
+// extends the license exactly once.
+func (a *auditor) endOf(b *buyer, now *client.Order, m *money, wrong func(string, ...any)) {
+	if m.until.IsZero() {
+		return
+	}
+	if s := now.Subscription; s != nil && !s.CurrentPeriodEnd.Equal(m.until) {
+		wrong("the paid period ends at %s, and must end at %s", s.CurrentPeriodEnd, m.until)
+	}
+	for i := range a.licenses {
+		l := &a.licenses[i]
+		switch {
+		case l.OrderNo != b.order || l.Status == "revoked":
+		case l.ExpiresAt.Before(m.until):
+			wrong("the license expires at %s, and is paid until %s", l.ExpiresAt, m.until)
+		case !l.ExpiresAt.Equal(m.until.Add(grace)):
+			wrong("the license ends at %s, which is not %s after %s", l.ExpiresAt, grace, m.until)
+		}
 	}
 }
 
@@ -143,7 +171,7 @@ func (a *auditor) licensesOf(b *buyer, now *client.Order, m *money, wrong func(s
 }
 
 // unsettled returns how the order differs from what its money demands; empty if it does not.
-func unsettled(b *buyer, now *client.Order, m *money) string {
+func unsettled(b *buyer, now *client.Order, m *money, subscriptions map[string]string) string {
 	status := now.Status
 	switch kept := m.kept(); {
 	case m.paid != 0 && m.paid != b.amount, kept < 0:
@@ -162,6 +190,14 @@ func unsettled(b *buyer, now *client.Order, m *money) string {
 		return fmt.Sprintf("the money was returned, and the order is %s", status)
 	case m.paid == 0 && (status == "paid" || status == "refunded"):
 		return fmt.Sprintf("nothing is paid, and the order is %s", status)
+	}
+	want, has := subscriptions[b.order], ""
+	if now.Subscription != nil {
+		has = now.Subscription.Status
+	}
+	if has != want || !m.until.IsZero() && now.Subscription.CurrentPeriodEnd.Before(m.until) {
+		return fmt.Sprintf("the subscription is %q at Stripe, paid until %s, and %+v at the service", want, m.until,
+			now.Subscription)
 	}
 	return ""
 }

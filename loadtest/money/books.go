@@ -26,6 +26,8 @@ type books struct {
 	report   *client.SalesReport
 	export   []row
 	stripe   []fakestripe.Entry
+	// subscriptions has the states of the subscriptions at Stripe, by the number of the order.
+	subscriptions map[string]string
 }
 
 // row is a row of licet orders export.
@@ -42,7 +44,7 @@ func (s *scene) readBooks(ctx context.Context) (*books, error) {
 		Period: client.Period{From: now.AddDate(0, 0, -2), To: now.AddDate(0, 0, 2)}})
 	b.export, errs[3] = s.export(ctx)
 	errs[4] = s.readDetails(ctx, b)
-	b.stripe = s.fake.Ledger()
+	b.stripe, b.subscriptions = s.fake.Ledger(), s.fake.Subscriptions()
 	return b, errors.Join(errs[:]...)
 }
 
@@ -111,8 +113,13 @@ func (r row) number(column string) (int64, error) {
 type money struct {
 	paid, returned int64
 	payments       []string // references
+	// invoices are the amounts of the further invoices of a subscription, by their ids, and invoiced is their sum.
+	invoices map[string]int64
+	invoiced int64
+	until    time.Time // the end of the period that is paid for
 }
 
+// kept is what is left of the order's own payment.
 func (m *money) kept() int64 { return m.paid - m.returned }
 
 // moneyOf adds up what Stripe and the shop have of each order.
@@ -122,7 +129,7 @@ func moneyOf(buyers []*buyer, entries []fakestripe.Entry) map[string]*money {
 		if b.order == "" {
 			continue
 		}
-		m := &money{}
+		m := &money{invoices: map[string]int64{}}
 		if b.outside != "" {
 			m.paid, m.payments = b.amount, []string{b.outside}
 		}
@@ -134,11 +141,18 @@ func moneyOf(buyers []*buyer, entries []fakestripe.Entry) map[string]*money {
 			continue // the audit names the entry
 		}
 		amount := e.Amount / of[e.OrderNo].price.stripe
-		if e.Kind == "charge" {
+		if e.Until.After(m.until) {
+			m.until = e.Until
+		}
+		switch {
+		case e.Kind != "charge":
+			m.returned -= amount
+		case e.Invoice != "" && m.paid > 0:
+			m.invoices[e.Invoice] += amount
+			m.invoiced += amount
+		default:
 			m.paid += amount
 			m.payments = append(m.payments, e.Payment)
-		} else {
-			m.returned -= amount
 		}
 	}
 	return sums

@@ -27,10 +27,22 @@ type shop struct {
 	late    sync.WaitGroup // of buyers who wait until their order has expired
 }
 
-const productID = "editor"
+// The products: one is paid once, the other one is paid each month.
+const (
+	productID = "editor"
+	cloudID   = "cloud"
+)
+
+// grace is the time between the end of the paid period and the end of the license of a subscription.
+const grace = 3 * 24 * time.Hour
 
 func (s *shop) open(ctx context.Context) error {
 	_, err := s.desk.PutProduct(ctx, productID, client.ProductTerms{Name: "Editor", MaxDevices: new(3)})
+	if err != nil {
+		return err
+	}
+	_, err = s.desk.PutProduct(ctx, cloudID, client.ProductTerms{Name: "Cloud",
+		Billing: &client.Billing{Interval: "P1M", Grace: "P3D"}})
 	return err
 }
 
@@ -88,6 +100,9 @@ func (s *shop) play(ctx, run context.Context, b *buyer) {
 		group.Go(func() { s.cancel(ctx, b) })
 		s.pay(b, fakestripe.CardPays)
 		group.Wait()
+	case renews, renewsLate, failsToRenew, endsEarly:
+		s.subscribe(ctx, b)
+		return
 	case paysLate:
 		s.late.Go(func() {
 			rig.Rest(run, s.life+time.Second)
@@ -122,6 +137,9 @@ func codeOf(err error) int {
 func (s *shop) order(ctx context.Context, b *buyer) bool {
 	in := client.NewOrder{ProductID: productID, Amount: b.amount, Currency: b.price.currency, Quantity: b.quantity,
 		BuyerEmail: fmt.Sprintf("buyer-%d@example.com", b.n)}
+	if b.fate.subscribes() {
+		in.ProductID = cloudID
+	}
 	if b.fate == paysOutside {
 		in.PaymentProvider = "outside"
 	}
@@ -205,6 +223,31 @@ func (s *shop) giveBack(ctx context.Context, b *buyer, parts ...int64) {
 		}
 		b.refunded += part
 	}
+}
+
+// subscribe lets a buyer pay in the checkout of a subscription. Then a month passes for the buyer, or two. So does
+// another one in the end, for buyers whose subscription renews; see scene.settle.
+func (s *shop) subscribe(ctx context.Context, b *buyer) {
+	s.pay(b, fakestripe.CardPays)
+	id, err := s.fake.SubscriptionOf(b.checkout)
+	if err != nil {
+		return // the payment came too late
+	}
+	s.Did("subscriptions")
+	b.subscription = id
+	switch b.fate {
+	case renewsLate, failsToRenew:
+		s.fake.SetCard(id, fakestripe.CardDeclined)
+	}
+	s.fake.Renew(id)
+	switch b.fate {
+	case renewsLate:
+		s.fake.SetCard(id, fakestripe.CardPays) // Stripe tries again after three days
+	case endsEarly:
+		s.giveBack(ctx, b, b.amount)
+		return
+	}
+	s.comeBack(ctx, b)
 }
 
 // refund refunds a part of an order, or all of it, and reports whether the service has promised that. The shop repeats

@@ -25,6 +25,14 @@ const (
 	provesNothing       // fails the authentication, and leaves
 	bankFails           // pays from a bank account without funds
 	leaves              // does not press Pay
+	// subscribes, and pays two more invoices
+	renews
+	// subscribes; the card is declined for the second invoice, and the buyer gives another card
+	renewsLate
+	// subscribes, and the card is declined for the second invoice
+	failsToRenew
+	// subscribes, pays a second invoice, and wants the first payment back, which ends the subscription
+	endsEarly
 )
 
 var fates = []struct {
@@ -32,7 +40,7 @@ var fates = []struct {
 	name  string
 	share int // of a hundred
 }{
-	{paysCard, "pays by card", 27},
+	{paysCard, "pays by card", 17},
 	{paysTwice, "presses Pay twice at once, and pays", 8},
 	{paysSecondCard, "pays with a second card", 6},
 	{paysProven, "authenticates, and pays", 4},
@@ -48,7 +56,14 @@ var fates = []struct {
 	{provesNothing, "fails to authenticate", 2},
 	{bankFails, "pays from an empty bank account", 4},
 	{leaves, "leaves", 3},
+	{renews, "subscribes", 4},
+	{renewsLate, "subscribes, and renews with a second card", 2},
+	{failsToRenew, "subscribes, and fails to renew", 2},
+	{endsEarly, "subscribes, and is refunded", 2},
 }
+
+// subscribes reports whether the buyer's order starts a subscription.
+func (f fate) subscribes() bool { return f >= renews }
 
 func (f fate) String() string { return fates[f].name }
 
@@ -77,6 +92,8 @@ type buyer struct {
 	order    string // its number, once it is acknowledged
 	payURL   string
 	checkout string // at Stripe
+	// subscription is the id of the buyer's subscription at Stripe.
+	subscription string
 	// outside is the reference of a payment that the shop has recorded.
 	outside string
 	// refunded is how much the service has promised to send back, at the shop's request.
@@ -103,6 +120,9 @@ func newPlan(seed uint64, purchases int) []*buyer {
 			b.quantity = 33 + random.IntN(40) // more than the payment itself issues
 		case chance < 20:
 			b.quantity = 2 + random.IntN(5)
+		}
+		if b.fate.subscribes() {
+			b.quantity = 1
 		}
 		b.amount = b.price.least + b.price.step*random.Int64N(9_000)
 		list = append(list, b)

@@ -160,6 +160,11 @@ func (s *scene) play(ctx context.Context) error {
 func (s *scene) settle(ctx context.Context) error {
 	s.progress.Step("four days pass at Stripe, and the service learns what has become of all payments")
 	s.fake.SetSending(callbacks(0))
+	for _, b := range s.buyers {
+		if b.fate == renews && b.subscription != "" {
+			s.fake.Renew(b.subscription)
+		}
+	}
 	s.fake.Advance(daysAtBank)
 	waiting, err := s.unsettled(ctx, s.buyers)
 	for until := time.Now().Add(settling); err == nil && len(waiting) > 0 && time.Now().Before(until); {
@@ -174,7 +179,7 @@ func (s *scene) settle(ctx context.Context) error {
 
 // unsettled returns the buyers whose orders do not agree yet with what Stripe and the shop have.
 func (s *scene) unsettled(ctx context.Context, buyers []*buyer) (waiting []*buyer, failed error) {
-	money := moneyOf(buyers, s.fake.Ledger())
+	money, subscriptions := moneyOf(buyers, s.fake.Ledger()), s.fake.Subscriptions()
 	var mu sync.Mutex
 	trial.Each(ctx, buyers, func(ctx context.Context, b *buyer) {
 		if b.order == "" {
@@ -185,7 +190,7 @@ func (s *scene) unsettled(ctx context.Context, buyers []*buyer) (waiting []*buye
 		defer mu.Unlock()
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%v: %w", b, err))
-		} else if unsettled(b, now, money[b.order]) != "" {
+		} else if unsettled(b, now, money[b.order], subscriptions) != "" {
 			waiting = append(waiting, b)
 		}
 	})
@@ -195,7 +200,9 @@ func (s *scene) unsettled(ctx context.Context, buyers []*buyer) (waiting []*buye
 // report compares the books, and reports problems.
 func (s *scene) report(b *books) *trial.Report {
 	r := s.shop.Report()
-	r.Seed, r.Proven = s.cfg.Seed, "each purchase has its licenses, and every cent is accounted for"
+	r.Seed = s.cfg.Seed
+	r.Proven = "each purchase has its licenses, each invoice has extended its license once, and every cent is " +
+		"accounted for"
 	r.Count("nodes killed and started again", s.havoc.Times)
 	r.Count("… of which two at once", s.havoc.Both)
 	r.CountTraffic(s.balancer.Traffic())

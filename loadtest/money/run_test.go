@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
+	"licet/client"
 	"licet/internal/fakestripe"
 	"licet/loadtest/trial"
 	"licet/loadtest/trial/trialtest"
@@ -62,13 +65,23 @@ func (s *scene) loseCallbacks(ctx context.Context, t *testing.T, read func() *bo
 	s.shop.comeBack(ctx, b)
 }
 
-// keptIn returns the place of a charge in a currency that was not returned, in the ledger of Stripe.
+// keptIn returns the place of a charge in a currency that was not returned, and is of no subscription, in the ledger of
+// Stripe.
 func keptIn(b *books, currency string) int {
 	return slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool {
-		return e.Currency == currency && !slices.ContainsFunc(b.stripe, func(other fakestripe.Entry) bool {
+		returned := slices.ContainsFunc(b.stripe, func(other fakestripe.Entry) bool {
 			return other.Kind == "refund" && other.OrderNo == e.OrderNo
 		})
+		return e.Currency == currency && e.Invoice == "" && !returned
 	})
+}
+
+// subscribed returns a license whose subscription renews, in a copy of the licenses.
+func (b *books) subscribed() *client.License {
+	b.licenses = slices.Clone(b.licenses)
+	return &b.licenses[slices.IndexFunc(b.licenses, func(l client.License) bool {
+		return b.subscriptions[l.OrderNo] == "active"
+	})]
 }
 
 // falsehoods are what books may say that is wrong, and what the audit must say then.
@@ -102,6 +115,24 @@ var falsehoods = []struct {
 	{func(b *books) { // a license is lost
 		b.licenses = b.licenses[1:]
 	}, []string{" licenses can be used, and "}},
+	{func(b *books) { // a license expires while its subscription is paid
+		b.subscribed().ExpiresAt = time.Now()
+	}, []string{"the license expires at ", ", and is paid until "}},
+	{func(b *books) { // an invoice has extended its license twice
+		l := b.subscribed()
+		l.ExpiresAt = l.ExpiresAt.AddDate(0, 1, 0)
+	}, []string{"the license ends at ", "which is not 72h0m0s after "}},
+	{func(b *books) { // an invoice is lost
+		b.payments = maps.Clone(b.payments)
+		no := b.subscribed().OrderNo
+		b.payments[no] = slices.DeleteFunc(slices.Clone(b.payments[no]), func(p client.Payment) bool {
+			return p.Type == "invoice"
+		})
+	}, []string{"the invoices are map[], and must be map[", " in the payment records, "}},
+	{func(b *books) { // a subscription that has ended at Stripe
+		b.subscriptions = maps.Clone(b.subscriptions)
+		b.subscriptions[b.subscribed().OrderNo] = "canceled"
+	}, []string{`the subscription is "canceled" at Stripe`}},
 	{func(b *books) { // an order is lost
 		b.orders = b.orders[1:]
 	}, []string{" is not listed"}},

@@ -34,12 +34,16 @@ func sumBooks(buyers []*buyer, b *books) []line {
 	money := moneyOf(buyers, b.stripe)
 	for _, one := range buyers {
 		if m := money[one.order]; m != nil {
-			sum(one.price.currency, "paid").ledgers += m.paid
+			sum(one.price.currency, "paid").ledgers += m.paid + m.invoiced
 			sum(one.price.currency, "refunded").ledgers += m.returned
 		}
 	}
-	for _, payments := range b.payments {
+	invoiced := map[string]int64{} // the orders and the export show only the first payments
+	for no, payments := range b.payments {
 		for _, p := range payments {
+			if p.Type == "invoice" {
+				invoiced[no] += p.Amount
+			}
 			switch {
 			case p.Type != "refund":
 				sum(p.Currency, "paid").records += p.Amount
@@ -51,7 +55,7 @@ func sumBooks(buyers []*buyer, b *books) []line {
 	for i := range b.orders {
 		o := &b.orders[i]
 		if !o.PaidAt.IsZero() {
-			sum(o.Currency, "paid").orders += o.Amount
+			sum(o.Currency, "paid").orders += o.Amount + invoiced[o.OrderNo]
 		}
 		sum(o.Currency, "refunded").orders += o.AmountRefunded
 	}
@@ -67,6 +71,7 @@ func sumBooks(buyers []*buyer, b *books) []line {
 			}
 			sum(r["currency"], kind).ex += amount
 		}
+		sum(r["currency"], "paid").ex += invoiced[r["order_no"]]
 	}
 	var list []line
 	for _, what := range slices.Sorted(maps.Keys(sums)) {
