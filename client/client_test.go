@@ -260,6 +260,7 @@ func walk(t *testing.T, shop *client.Client) {
 	walkRollout(t, shop, product)
 	walkTrial(t, shop)
 	walkOutside(t, shop)
+	walkSubscription(t, shop)
 	if err := shop.DeleteProduct(ctx, product); err != nil {
 		t.Fatal(err)
 	}
@@ -286,6 +287,30 @@ func walkOutside(t *testing.T, shop *client.Client) {
 		t.Errorf("the payments are %+v", paid)
 	}
 	must[*client.Order](t)(shop.RefundOrder(ctx, outside.OrderNo, ""))
+}
+
+// walkSubscription ends a subscription, and lets it renew.
+func walkSubscription(t *testing.T, shop *client.Client) {
+	ctx := t.Context()
+	must[*client.Product](t)(shop.PutProduct(ctx, "cloud",
+		client.ProductTerms{Billing: &client.Billing{Interval: "P1M"}}))
+	order := must[*client.Order](t)(shop.CreateOrder(ctx,
+		client.NewOrder{ProductID: "cloud", Amount: 900, Currency: "EUR"}))
+	must[*client.Order](t)(shop.PayOrderInSandbox(ctx, order.OrderNo))
+	o := must[*client.Order](t)(shop.CancelSubscription(ctx, order.OrderNo, client.EndOfPeriod))
+	if !o.Subscription.CancelAt.Equal(o.Subscription.CurrentPeriodEnd) || o.Subscription.Status != "active" {
+		t.Errorf("to end: %+v", o.Subscription)
+	}
+	o = must[*client.Order](t)(shop.ResumeSubscription(ctx, order.OrderNo))
+	if !o.Subscription.CancelAt.IsZero() {
+		t.Errorf("resumed: %+v", o.Subscription)
+	}
+	o = must[*client.Order](t)(shop.CancelSubscription(ctx, order.OrderNo, client.EndNow))
+	if o.Subscription.Status != "canceled" {
+		t.Errorf("ended: %+v", o.Subscription)
+	}
+	_, err := shop.SubscriptionPortal(ctx, order.OrderNo)
+	refused(t, err, 40904)
 }
 
 // walkTrial starts a trial and upgrades it.

@@ -201,6 +201,44 @@ func (c *Client) RefundPart(
 	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
 }
 
+// SubscriptionEnd is when a subscription ends.
+type SubscriptionEnd string
+
+// The ends.
+const (
+	EndNow      SubscriptionEnd = "now"
+	EndOfPeriod SubscriptionEnd = "period_end" // of the period that is paid for
+)
+
+// CancelSubscription ends the subscription of an order. The license works until the end of the time that is paid for.
+// The API key needs the scope orders:subscriptions.
+func (c *Client) CancelSubscription(
+	ctx context.Context, orderNo string, at SubscriptionEnd, options ...CallOption,
+) (*Order, error) {
+	in := struct {
+		At SubscriptionEnd `json:"at"`
+	}{at}
+	return c.order(ctx, "POST /v1/orders/{order_no}/subscription/cancel", []string{orderNo}, in, options)
+}
+
+// ResumeSubscription lets a subscription renew that would end with its period. The API key needs the scope
+// orders:subscriptions.
+func (c *Client) ResumeSubscription(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
+	return c.order(ctx, "POST /v1/orders/{order_no}/subscription/resume", []string{orderNo}, nil, options)
+}
+
+// SubscriptionPortal returns the URL of the payment provider's page where the buyer changes the card of an order's
+// subscription. The URL is for the buyer alone, and valid for a short time. The API key needs the scope
+// orders:subscriptions. The service refuses orders of the sandbox with ReasonPaymentNotConfigured.
+func (c *Client) SubscriptionPortal(ctx context.Context, orderNo string, options ...CallOption) (string, error) {
+	var page struct {
+		URL string `json:"url"`
+	}
+	route := "POST /v1/orders/{order_no}/subscription/portal"
+	err := c.do(ctx, route, []string{orderNo}, nil, nil, &page, options)
+	return page.URL, err
+}
+
 // PayOrderInSandbox pays an order of test mode, as the buyer does on the pay page; no money moves. Paying a paid order
 // changes nothing. The service refuses orders of live mode with ReasonPaymentNotConfigured.
 func (c *Client) PayOrderInSandbox(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {

@@ -41,3 +41,37 @@ func TestBilling(t *testing.T) {
 		t.Errorf("%+v, %v", paid, err)
 	}
 }
+
+// subscribed returns the path of an order that has a subscription in the sandbox.
+func (s *fixture) subscribed() string {
+	s.t.Helper()
+	s.product("cloud", `"billing":{"interval":"P1M"}`).must(s.t, 0)
+	made := s.send("POST", "/v1/orders", keyAll, `{"product_id":"cloud","currency":"EUR","amount":900}`).must(s.t, 0)
+	s.pay(made)
+	return "/v1/orders/" + made.text("order_no")
+}
+
+// TestSubscriptionRoutes: a subscription is canceled, resumed and canceled again. A repeated request changes nothing.
+func TestSubscriptionRoutes(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	path := s.subscribed() + "/subscription/"
+	f := func(verb, body, status string, ends bool, headers ...string) {
+		t.Helper()
+		got := s.send("POST", path+verb, keyAll, body, headers...).must(t, 0)
+		now := got.data["subscription"].(map[string]any)
+		if now["status"] != status || (now["cancel_at"] != nil) != ends {
+			t.Errorf("%s %s: %s", verb, body, got.body)
+		}
+	}
+	f("cancel", "", "active", true, "Idempotency-Key", "cancel-1")
+	f("cancel", "{}", "active", true)
+	f("resume", "", "active", false)
+	f("cancel", "", "active", false, "Idempotency-Key", "cancel-1")
+	f("cancel", `{"at":"period_end"}`, "active", true)
+	f("cancel", `{"at":"now"}`, "canceled", true)
+	f("cancel", "", "canceled", true)
+	s.send("POST", path+"resume", keyAll, "").must(t, 40902)
+	s.send("POST", path+"cancel", keyAll, `{"at":""}`).must(t, 42200)
+	s.send("POST", path+"portal", keyAll, "").must(t, 40904)
+}

@@ -624,6 +624,16 @@ var goldenCases = []struct {
 		return wire{method: "PUT", path: "/v1/orders/" + s.order("5").text("order_no") + "/sandbox", key: keyAll,
 			body: `{"action":"pay_later"}`}
 	}},
+	{"subscription_cancel", nil, func(s *fixture) wire {
+		return wire{method: "POST", path: s.subscribed() + "/subscription/cancel", key: keyAll}
+	}},
+	{"40902_subscription", nil, func(s *fixture) wire {
+		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/subscription/resume",
+			key: keyAll}
+	}},
+	{"42200_subscription", nil, func(s *fixture) wire {
+		return wire{method: "POST", path: s.subscribed() + "/subscription/cancel", key: keyAll, body: `{"at":"soon"}`}
+	}},
 	{"order_outside", nil, func(s *fixture) wire {
 		s.send("PUT", "/v1/products/editor", keyLive, "{}").must(s.t, 0)
 		return wire{method: "POST", path: "/v1/orders", key: keyLive,

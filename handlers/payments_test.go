@@ -96,6 +96,9 @@ func TestMoneyScopes(t *testing.T) {
 		path := "/v1/orders/" + s.order("5").text("order_no")
 		for _, c := range []struct{ needed, path, body string }{
 			{"orders:payments", path + "/payments", `{"reference":"INV-1"}`}, {"orders:refunds", path + "/refund", ""},
+			{"orders:subscriptions", path + "/subscription/cancel", ""},
+			{"orders:subscriptions", path + "/subscription/resume", ""},
+			{"orders:subscriptions", path + "/subscription/portal", ""},
 		} {
 			allowed := slices.Contains([]string{"*", c.needed}, scope)
 			if a := s.send("POST", c.path, text, c.body); (a.code == 40300) == allowed {

@@ -33,6 +33,9 @@ var growing = map[string]bool{
 	"POST /v1/orders/{order_no}/cancel":                     false,
 	"POST /v1/orders/{order_no}/payments":                   false,
 	"POST /v1/orders/{order_no}/refund":                     false,
+	"POST /v1/orders/{order_no}/subscription/cancel":        false,
+	"POST /v1/orders/{order_no}/subscription/resume":        false,
+	"POST /v1/orders/{order_no}/subscription/portal":        false, // stores nothing
 	"PUT /v1/orders/{order_no}/sandbox_payment":             false, // like the pay page
 	"PUT /v1/orders/{order_no}/sandbox":                     false,
 	"POST /v1/redactions":                                   false,

@@ -212,6 +212,18 @@ func apiRoutes() []route {
 		keyed[refundRequest]("POST", "/v1/orders/{order_no}/refund", "orders:refunds", orderRoutes.refundOrder).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
 				licensing.ReasonProviderFailed, licensing.ReasonAccountBudgetReached),
+		keyed[subscriptionEnd]("POST", "/v1/orders/{order_no}/subscription/cancel", "orders:subscriptions",
+			orderRoutes.cancelSubscription, idempotent).
+			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+				licensing.ReasonProviderFailed),
+		keyed[subscriptionResumption]("POST", "/v1/orders/{order_no}/subscription/resume", "orders:subscriptions",
+			orderRoutes.resumeSubscription, idempotent).
+			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+				licensing.ReasonProviderFailed),
+		keyed[orderPath]("POST", "/v1/orders/{order_no}/subscription/portal", "orders:subscriptions",
+			orderRoutes.openPortal, idempotent).
+			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+				licensing.ReasonProviderFailed),
 		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).
 			refuses(licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 		keyed[sandboxPlay]("PUT", "/v1/orders/{order_no}/sandbox", "orders", orderRoutes.playInSandbox).

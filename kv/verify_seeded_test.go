@@ -786,6 +786,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			o.Interval, o.Subscription = licensing.Period{Months: 1}, "sub_1"
 			o.SubscriptionStatus = licensing.SubscriptionCanceled
 		}), []string{"order subscription " + ord(s.paid)}},
+		{"a change of a subscription that has ended", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
+			o.SubscriptionStatus = licensing.SubscriptionCanceled
+			o.Change = licensing.SubscriptionChange{Kind: licensing.ChangeResume}
+		}), []string{"order subscription " + ord(s.paid)}},
 		{"an invoice that is only counted", l.orderSeed(s.paid, func(o *licensing.Order) {
 			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
 			o.SubscriptionStatus, o.Invoices, o.Invoiced = licensing.SubscriptionCanceled, 1, 900

@@ -192,9 +192,11 @@ func Scopes() []string {
 	return []string{"orders", "licenses", "products", "webhooks", "events", "keys", "account"}
 }
 
-// MoneyScopes returns the scopes to record payments and to refund them. They stand outside "orders": nobody can get
-// licenses or money back with the API key of a storefront.
-func MoneyScopes() []string { return []string{"orders:payments", "orders:refunds"} }
+// MoneyScopes returns the scopes to record payments, to refund them, and to change subscriptions. They stand outside
+// "orders": nobody can get licenses or money back, or charge a buyer, with the API key of a storefront.
+func MoneyScopes() []string {
+	return []string{"orders:payments", "orders:refunds", "orders:subscriptions"}
+}
 
 // ScopeForms returns all scopes that an API key can have, apart from "*", which includes all: those of Scopes, each
 // followed by its form that ends in :read, and MoneyScopes.

@@ -195,7 +195,7 @@ func TestValidateAPIKey(t *testing.T) {
 		f(func(k *licensing.APIKey) { k.Name = name }, "name")
 	}
 	for _, scopes := range [][]string{nil, {""}, {"order"}, {"orders", "Orders"}, {"*:read"}, {"orders:write"},
-		{"orders:refunds:read"}, {"orders:payments:read"},
+		{"orders:refunds:read"}, {"orders:payments:read"}, {"orders:subscriptions:read"},
 		make([]string, 33)} {
 		f(func(k *licensing.APIKey) { k.Scopes = scopes }, "scopes")
 	}

@@ -45,6 +45,7 @@
 //	refund_commands.go      refunds
 //	refund_elsewhere.go     refunds that were made at the payment provider, and refunds that fail after they were made
 //	subscription.go         subscriptions of orders, and their invoices
+//	subscription_change.go  changes of subscriptions that the shop requests
 //	checkout.go             attempts to pay an order at a payment provider
 //	payment.go              records of payments, and payments that a shop has received itself
 //	sandbox.go              what the sandbox knows about an order

@@ -233,6 +233,19 @@ var (
 	ErrNoSubscription = &Error{Reason: ReasonInvalidOrderState,
 		Message: "the order has no subscription that renews in the sandbox"}
 
+	// ErrNotSubscribed: see ChangeSubscription.
+	ErrNotSubscribed = &Error{Reason: ReasonInvalidOrderState,
+		Message: "the order has no subscription: only a paid order for a product with billing has one"}
+
+	// ErrSubscriptionOver: see ChangeSubscription.
+	ErrSubscriptionOver = &Error{Reason: ReasonInvalidOrderState,
+		Message: "the subscription has ended, or is being ended: create another order to sell another subscription"}
+
+	// ErrNoPortal: only Stripe has a page for cards.
+	ErrNoPortal = &Error{Reason: ReasonPaymentNotConfigured,
+		Message: "the payment provider has no page for the card of this subscription: at Stripe, activate the " +
+			"customer portal in its dashboard; the sandbox has no cards"}
+
 	ErrRolloutInProgress = &Error{Reason: ReasonRolloutInProgress,
 		Message: "another rollout of this product is under way: wait for its end, or cancel it"}
 

@@ -39,6 +39,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{CountInvoice{}, RequiredGrowth},
 		{NoteSubscription{}, RequiredGrowth},
 		{EndSubscription{}, RequiredGrowth},
+		{ChangeSubscription{}, RequiredGrowth},
 		{ExtendLicense{}, RequiredGrowth},
 		{StartCheckout{}, BoundedGrowth},
 		{NoteCheckout{}, RequiredGrowth},

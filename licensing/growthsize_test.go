@@ -103,6 +103,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{orderOf(Order{}), CountInvoice{New: true, Invoice: Payment{Amount: MaxAmount, PeriodEnd: now}}, 640},
 		{orderOf(Order{Subscription: "sub_1"}), NoteSubscription{Status: SubscriptionPastDue, CancelAt: now}, 640},
 		{orderOf(Order{Subscription: "sub_1"}), EndSubscription{}, 640},
+		{orderOf(Order{Subscription: "sub_1"}), ChangeSubscription{SubscriptionChange{Kind: ChangeResume}}, 0},
 		{license, ExtendLicense{End: now.Add(day)}, 640},
 		{nothing, AddPayment{Order: Order{OrderNo: strings.Repeat("o", 34), Payment: strings.Repeat("p", 255)},
 			By: target.By}, paidGrowth},

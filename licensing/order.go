@@ -87,7 +87,8 @@ type Order struct {
 	CancelAt           time.Time
 	Answers            int
 	PaidEnd            time.Time
-	EndDue             bool // a sweep must end the subscription at the provider
+	EndDue             bool               // a sweep must end the subscription at the provider
+	Change             SubscriptionChange // that the provider must make; see ChangeSubscription
 	// Invoices is how many invoices the buyer has paid after the payment of the order, and Invoiced their sum.
 	Invoices int
 	Invoiced int64

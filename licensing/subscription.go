@@ -103,7 +103,7 @@ func (o *Order) planAsk(now time.Time) {
 	switch {
 	case o.SubscriptionStatus == SubscriptionCanceled:
 		o.AskAt = time.Time{}
-	case !o.EndDue && knows && first.After(now):
+	case !o.ChangeDue() && knows && first.After(now):
 		o.AskAt = first
 	case o.PaidEnd.IsZero():
 		o.AskAt = now.Add(subscriptionNextAsk)
@@ -119,6 +119,7 @@ type NoteSubscription struct {
 	After    int                // how many answers the order had before the provider was asked
 	Status   SubscriptionStatus // empty: the provider could not be asked, and a sweep asks later
 	CancelAt time.Time          // when the subscription ends; zero: it renews
+	Settled  bool               // the provider has made, or has refused, the change that was open before the question
 }
 
 // DeviceID is empty: no device is touched.
@@ -139,6 +140,9 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 	if c.Status != "" {
 		o.SubscriptionStatus, o.CancelAt = c.Status, c.CancelAt
 		o.EndDue = o.EndDue && c.Status != SubscriptionCanceled
+		if c.Settled || c.Status == SubscriptionCanceled {
+			o.Change = SubscriptionChange{}
+		}
 	}
 	o.planAsk(now)
 	r.Changed = true

@@ -27,18 +27,34 @@ func TestSubscriptionProperties(t *testing.T) {
 		record.Issued = nil
 		payments := map[string]*licensing.Record{}
 		var sum int64
-		answers, status := 0, licensing.SubscriptionActive
+		answers, status, open := 0, licensing.SubscriptionActive, licensing.SubscriptionChange{}
 		expires := end.AddDate(0, 0, 3)
 		for step := range 60 {
 			now := noon.Add(time.Duration(step) * time.Hour)
-			if random.IntN(3) == 0 {
+			if random.IntN(8) == 0 {
+				kinds := []licensing.ChangeKind{licensing.ChangeEnd, licensing.ChangeResume}
+				change := licensing.SubscriptionChange{Kind: kinds[random.IntN(2)]}
+				_, err := licensing.Apply(&record, licensing.ChangeSubscription{Change: change}, now)
+				over := status == licensing.SubscriptionCanceled
+				if (err != nil) != (over && change.Kind == licensing.ChangeResume) {
+					t.Fatalf("seed %d: %s of a subscription that is %s: %v", seed, change.Kind, status, err)
+				}
+				if !over {
+					answers, open = answers+1, change
+				}
+			} else if random.IntN(3) == 0 {
 				after, next := random.IntN(answers+1), licensing.SubscriptionStatuses()[random.IntN(3)]
-				noted := must(t, &record, licensing.NoteSubscription{After: after, Status: next}, now).Created
+				settled := random.IntN(2) == 0
+				noted := must(t, &record,
+					licensing.NoteSubscription{After: after, Status: next, Settled: settled}, now).Created
 				if noted != (after == answers) {
 					t.Fatalf("seed %d: an answer after %d of %d answers is recorded: %t", seed, after, answers, noted)
 				}
 				if noted {
 					answers, status = answers+1, next
+					if settled || next == licensing.SubscriptionCanceled {
+						open = licensing.SubscriptionChange{}
+					}
 				}
 			} else {
 				n := random.IntN(8)
@@ -70,9 +86,9 @@ func TestSubscriptionProperties(t *testing.T) {
 			}
 			o, l := record.Order, license.License
 			if o.Invoiced != sum || o.Invoices != len(payments) || !o.PaidEnd.Equal(end) || o.Answers != answers ||
-				o.SubscriptionStatus != status || !l.ExpiresAt.Equal(expires) {
-				t.Fatalf("seed %d, step %d: %+v, license until %s; want %d of %d invoices until %s, %d answers, %s",
-					seed, step, o, l.ExpiresAt, sum, len(payments), end, answers, status)
+				o.SubscriptionStatus != status || o.Change != open || !l.ExpiresAt.Equal(expires) {
+				t.Fatalf("seed %d, step %d: %+v, license until %s; want %d of %d invoices until %s, %d answers, %s, "+
+					"%+v", seed, step, o, l.ExpiresAt, sum, len(payments), end, answers, status, open)
 			}
 			if o.AskAt.IsZero() != (status == licensing.SubscriptionCanceled) {
 				t.Fatalf("seed %d: a subscription that is %s is asked about at %s", seed, status, o.AskAt)

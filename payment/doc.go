@@ -16,6 +16,7 @@
 //   - payment.go: the desk that takes payments
 //   - checkout.go: checkouts at a provider: one at a time for each order, and the sweep that asks about them
 //   - subscription.go: subscriptions and their invoices, from callbacks and from the sweep
+//   - subscriptionchange.go: changes of subscriptions that the shop requests
 //   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries
 //   - refundcallback.go: callbacks about our refunds, and about refunds that were made at the provider

@@ -41,7 +41,8 @@ func (d *Desk) recordSubscription(
 	if !order.Subscribed() {
 		return order, nil // the payment of the order will bring the subscription
 	}
-	return order, d.askSubscription(ctx, provider, order)
+	_, err = d.askSubscription(ctx, provider, order)
+	return order, err
 }
 
 // skips reports whether a paid invoice is of a later period than the next one of the order: the callbacks of the
@@ -102,58 +103,69 @@ func fitsSubscription(order licensing.Order, state State) error {
 // The record of a subscription that is not active, or that is in a period that is not paid for, lacks invoices
 // perhaps: their callbacks may be lost. Then askSubscription looks for them.
 //
+// If the shop has requested a change, askSubscription asks for it first. refused is the error of a provider that
+// refuses the change; that is recorded too.
+//
 // Callbacks about one subscription come many at a time. A node asks for one after the other, so that they don't make
 // each other ask again.
-func (d *Desk) askSubscription(ctx context.Context, provider Provider, order licensing.Order) error {
-	if err := d.asks.Enter(ctx, order.OrderNo); err != nil {
-		if errors.Is(err, fair.ErrFull) {
-			err = licensing.ErrOverloaded
-		}
-		return err
+func (d *Desk) askSubscription(
+	ctx context.Context, provider Provider, order licensing.Order,
+) (refused, err error) {
+	if err := d.enterAsks(ctx, order); err != nil {
+		return nil, err
 	}
 	defer d.asks.Leave(order.OrderNo)
 	for range maxQuestions {
 		order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if order, err = d.node.EndOfRevoked(ctx, order); err != nil {
-			return err
+			return nil, err
 		}
-		state, err := d.subscriptionState(ctx, provider, order)
+		state, refused, err := d.subscriptionState(ctx, provider, order)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		status := statusOf(state.Outcome)
 		if status != licensing.SubscriptionActive || state.PeriodEnd.After(order.PaidEnd) {
 			if err := d.findInvoices(ctx, provider, order); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		_, noted, err := d.node.NoteSubscription(ctx, order,
-			licensing.NoteSubscription{Status: status, CancelAt: state.CancelAt})
+			licensing.NoteSubscription{Status: status, CancelAt: state.CancelAt, Settled: true})
 		if err != nil || noted {
-			return err
+			return refused, err
 		}
 	}
-	return fmt.Errorf("%w: %w", licensing.ErrUnavailable, errRivals)
+	return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, errRivals)
 }
 
-// subscriptionState asks the provider about the subscription of an order, and ends the subscription if that is due. A
-// subscription that the provider does not know has ended.
-func (d *Desk) subscriptionState(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
+// enterAsks takes the place of an order among the requests about subscriptions. The caller must leave asks.
+func (d *Desk) enterAsks(ctx context.Context, order licensing.Order) error {
+	err := d.asks.Enter(ctx, order.OrderNo)
+	if errors.Is(err, fair.ErrFull) {
+		return licensing.ErrOverloaded
+	}
+	return err
+}
+
+// subscriptionState asks the provider about the subscription of an order, and changes or ends the subscription if that
+// is due. A subscription that the provider does not know has ended.
+func (d *Desk) subscriptionState(
+	ctx context.Context, provider Provider, order licensing.Order,
+) (state State, refused, err error) {
+	state, refused, err = d.settleChange(ctx, provider, order)
+	if err != nil || state.Outcome != "" {
+		return state, refused, err
+	}
 	object := Object{Kind: ObjectSubscription, ID: order.Subscription}
-	if order.EndDue {
-		state, err := d.change(ctx, provider, order, Change{End: EndNow})
-		if err == nil || !errors.Is(err, ErrRefused) {
-			return state, providerError(err)
-		}
-	}
-	state, err := d.look(ctx, provider, object)
+	state, err = d.look(ctx, provider, object)
 	if errors.Is(err, ErrUnknownObject) {
-		return State{Object: object, Outcome: OutcomeEnded, CancelAt: order.CancelAt}, nil
+		return State{Object: object, Outcome: OutcomeEnded, CancelAt: order.CancelAt}, refused, nil
 	}
-	return state, providerError(err)
+	return state, refused, providerError(err)
 }
 
 // providerError is providerFailed for an error that may be nil.
@@ -202,14 +214,6 @@ func (d *Desk) findInvoices(ctx context.Context, provider Provider, order licens
 	return nil
 }
 
-// change asks the provider to change the subscription of an order.
-func (d *Desk) change(ctx context.Context, provider Provider, order licensing.Order, change Change) (State, error) {
-	span := startSpan(ctx, operationChange)
-	state, err := provider.Change(ctx, order, change)
-	endSpan(span, err)
-	return state, err
-}
-
 // AskSandboxDue asks the sandbox about all subscriptions that renew or end by now. It is a sweep for
 // service.Sweeps. Any number of nodes may run it.
 func (d *Desk) AskSandboxDue(ctx context.Context) error {
@@ -222,7 +226,7 @@ func (d *Desk) askSubscriptionDue(ctx context.Context, order licensing.Order) er
 		return nil
 	}
 	if provider := d.checkoutProvider(order); provider != nil {
-		err := d.askSubscription(ctx, provider, order)
+		_, err := d.askSubscription(ctx, provider, order)
 		if licensing.ReasonOf(err) != licensing.ReasonAccountBudgetReached {
 			return err
 		}

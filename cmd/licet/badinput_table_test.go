@@ -16,6 +16,7 @@ type badRoute struct {
 	good     map[string]string // good members of the body, as JSON
 	required []string          // of those
 	apart    []string          // members that must not be sent along with others
+	refused  int               // the code for a good request: the sandbox does not offer what it asks for
 	bad      []badInput
 }
 
@@ -52,6 +53,7 @@ type badThings struct {
 	token                               string // of the pay page of the order unpaid
 	theirLicense, theirOrder, theirKey  string // another account's
 	outside                             string // an unpaid order
+	subscribed                          string // an order with a subscription
 	theirEndpoint                       string
 	cursors                             map[string]string // of the first page of each listing
 	// of another account's orders, of filtered ones, of devices
@@ -338,6 +340,12 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		},
 		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why,
 			bad: []badInput{badBody("amount", "-1", "0", "1000000000001"), reason, order}},
+		"POST /v1/orders/{order_no}/subscription/cancel": {path: map[string]string{"order_no": x.subscribed},
+			bad: []badInput{badBody("at", `""`, `"Now"`, `"later"`), order}},
+		"POST /v1/orders/{order_no}/subscription/resume": {path: map[string]string{"order_no": x.subscribed},
+			bad: []badInput{order}},
+		"POST /v1/orders/{order_no}/subscription/portal": {path: map[string]string{"order_no": x.subscribed},
+			bad: []badInput{order}, refused: 40904},
 		"PUT /v1/orders/{order_no}/sandbox_payment": {path: map[string]string{"order_no": x.paid},
 			bad: []badInput{order}},
 		"PUT /v1/orders/{order_no}/sandbox": {path: map[string]string{"order_no": x.unpaid},

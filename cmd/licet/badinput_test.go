@@ -64,7 +64,7 @@ func TestBadInput(t *testing.T) {
 	// What all of this was done to is good: each route takes it.
 	for _, r := range routes {
 		b.T, b.routeInputs, b.row = t, r, table[r.name()]
-		if a := b.send(b.good()); a.status > 303 {
+		if a := b.send(b.good()); a.status > 303 && a.Code != b.row.refused {
 			t.Errorf("%s refuses what is good: %s", r.name(), a.body)
 		}
 	}
@@ -210,7 +210,9 @@ func (b *badInputs) complete() {
 	for input := range have {
 		b.Errorf("the table has %s, and the route does not read it", input)
 	}
-	if keyedPost := b.Method == http.MethodPost && b.Auth == handlers.RequiredAuth; keyedPost != b.IdempotencyKey {
+	// The link of a portal is not stored, so that another request can't get it.
+	keyed := b.Auth == handlers.RequiredAuth && !strings.HasSuffix(b.Pattern, "/portal")
+	if keyedPost := keyed && b.Method == http.MethodPost; keyedPost != b.IdempotencyKey {
 		b.Errorf("an Idempotency-Key is read: %v, and want %v", b.IdempotencyKey, keyedPost)
 	}
 }
@@ -462,6 +464,11 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	p.want(t, 200, "PUT", "/v1/orders/"+x.paid+"/sandbox_payment", "")
 	x.canceled, x.theirOrder = order(p.api).text("order_no"), order(their).text("order_no")
 	x.outside = order(p.api).text("order_no")
+	// A year: no sweep plans notices about the end of the license meanwhile.
+	p.want(t, 201, "PUT", "/v1/products/cloud", `{"billing":{"interval":"P1Y"}}`)
+	x.subscribed = p.want(t, 201, "POST", "/v1/orders", `{"product_id":"cloud","amount":1,"currency":"USD"}`).
+		Data.text("order_no")
+	p.want(t, 200, "PUT", "/v1/orders/"+x.subscribed+"/sandbox_payment", "")
 	x.token = unpaid.text("pay_url")[strings.LastIndexByte(unpaid.text("pay_url"), '/')+1:]
 	x.keyID = p.want(t, 201, "POST", "/v1/keys", `{"name":"shop","scopes":["orders"]}`).Data.text("id")
 	x.doomedKey = p.want(t, 201, "POST", "/v1/keys", `{"name":"old","scopes":["orders"]}`).Data.text("id")

@@ -38,13 +38,15 @@ func meanings() map[licensing.Reason]string {
 		"event_not_found":            "no such event for this caller, or the event is no longer kept",
 		"api_key_not_found": "no such API key for this caller; or the key is revoked or expired, so its secret can't " +
 			"be rotated",
-		"rollout_not_found":      "the product has had no rollout",
-		"method_not_allowed":     "the route does not have this method; see `Allow`",
-		"request_in_progress":    "a request with the same Idempotency-Key is running",
-		"device_limit_reached":   "all slots are taken; nothing changed. `details`: `max_devices`, `current_devices`",
-		"invalid_order_state":    "the state of the order does not allow the cancellation, the payment or the refund",
-		"invalid_license_state":  "the state of the license does not allow the change",
-		"payment_not_configured": "a live order with an amount, or its refund, while no payment provider is set up",
+		"rollout_not_found":    "the product has had no rollout",
+		"method_not_allowed":   "the route does not have this method; see `Allow`",
+		"request_in_progress":  "a request with the same Idempotency-Key is running",
+		"device_limit_reached": "all slots are taken; nothing changed. `details`: `max_devices`, `current_devices`",
+		"invalid_order_state": "the state of the order does not allow the cancellation, the payment or the refund, " +
+			"or the subscription does not allow the change",
+		"invalid_license_state": "the state of the license does not allow the change",
+		"payment_not_configured": "a live order with an amount, or its refund, while no payment provider is set up; " +
+			"or the provider has no page for cards",
 		"webhook_limit": "the account has 16 webhook endpoints in this mode, the maximum: delete one first. " +
 			"`details`: `max_endpoints`",
 		"replay_limit": "16 replays are waiting for this endpoint. Wait until one is done, or enable the endpoint if " +

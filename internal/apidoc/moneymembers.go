@@ -14,6 +14,8 @@ func moneyMembers() map[string]string {
 			"`canceled`: it has ended",
 		"current_period_end":     "the end of the period that is paid for",
 		"cancel_at":              "when the subscription ends, or has ended; null: it renews",
+		"SubscriptionEnd.at":     "`now`, or `period_end`, the end of the paid period. Left out: `period_end`",
+		"Portal.url":             "the provider's page, for the buyer alone, valid for a short time",
 		"refund_due":             "true while money is to be refunded and the payment provider has not confirmed it",
 		"amount_refunded":        "how much has gone back to the buyer, in the minor unit",
 		"refund_pending":         "the amount of the refund that is not confirmed yet, in the minor unit; 0: none",

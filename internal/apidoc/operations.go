@@ -121,6 +121,16 @@ func operations() map[string]operation {
 		"POST /v1/orders/{order_no}/refund": {
 			"refundOrder", "refunds a paid order", "refund-an-order", "order_refund",
 		},
+		"POST /v1/orders/{order_no}/subscription/cancel": {
+			"cancelSubscription", "ends a subscription", "cancel-or-resume-a-subscription", "subscription_cancel",
+		},
+		"POST /v1/orders/{order_no}/subscription/resume": {
+			"resumeSubscription", "lets a subscription renew that would end", "cancel-or-resume-a-subscription", "",
+		},
+		"POST /v1/orders/{order_no}/subscription/portal": {
+			"openPortal", "makes a link to the provider's page for the card of a subscription",
+			"change-the-card-of-a-subscription", "",
+		},
 		"GET /v1/reports/sales": {
 			"reportSales", "sums payments and refunds", "report-sales", "report_sales",
 		},

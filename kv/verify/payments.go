@@ -130,8 +130,10 @@ func checkSubscription(o *licensing.Order, bad func(rule, format string, args ..
 		bad("subscription", "it is paid once, and has a subscription or the end of a paid period")
 	case !o.Interval.IsZero() && o.PaidAt.IsZero() != o.PaidEnd.IsZero():
 		bad("subscription", "its payment has no end of the paid period, or there is an end without a payment")
-	case o.Subscribed() != known, !o.Subscribed() && (o.Answers != 0 || o.Invoices != 0 || o.EndDue):
+	case o.Subscribed() != known, !o.Subscribed() && (o.Answers != 0 || o.Invoices != 0 || o.ChangeDue()):
 		bad("subscription", "its subscription has no known status, or a status without a subscription")
+	case o.Change.Kind != "" && (o.AskAt.IsZero() || o.SubscriptionStatus == licensing.SubscriptionCanceled):
+		bad("subscription", "its subscription is to be changed, and no sweep does it, or it has ended")
 	case o.EndDue && (o.AskAt.IsZero() || o.SubscriptionStatus == licensing.SubscriptionCanceled):
 		bad("subscription", "its subscription is to be ended, and no sweep does it, or it has ended")
 	case o.SubscriptionStatus == licensing.SubscriptionActive && o.AskAt.IsZero():

@@ -194,6 +194,9 @@ func TestGoldenValues(t *testing.T) {
 	many := *order
 	many.Quantity, many.LicensesIssued, many.KeySeed = 1000, 32, licensing.KeySeed{4, 5, 6}
 	show("order for many licenses", (&Order{Order: many, Writers: license.Writers}).Encode())
+	changing := *order
+	changing.Change = licensing.SubscriptionChange{Kind: licensing.ChangeEnd}
+	show("order with a change of its subscription", (&Order{Order: changing, Writers: license.Writers}).Encode())
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
 	rolledOut := goldenProduct()

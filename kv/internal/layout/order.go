@@ -66,6 +66,7 @@ func (s *Order) table() fieldTable {
 		numberField(51, &o.Invoices),
 		numberField(52, &o.Invoiced),
 		boolField(53, &o.EndDue),
+		{60, changeVar{&o.Change}},
 		timeField(45, &o.AskAt),
 		numberField(34, &o.Paid),
 		numberField(35, &o.Refunded),
@@ -103,6 +104,21 @@ func (v refundingVar) read(f Field) error {
 	v.order.RefundDue, v.order.Refunding = true, int64(f.varint)
 	return nil
 }
+
+// changeVar is an open change of a subscription.
+type changeVar struct{ at *licensing.SubscriptionChange }
+
+func changeTable(c *licensing.SubscriptionChange) fieldTable {
+	return fieldTable{textField(1, &c.Kind)}
+}
+
+func (v changeVar) write(b []byte, num protowire.Number) []byte {
+	if v.at.Kind == "" {
+		return b
+	}
+	return appendMessage(b, num, changeTable(v.at))
+}
+func (v changeVar) read(f Field) error { return decodeMessage(f.Bytes, changeTable(v.at).read) }
 
 // arrayOrNone is an array that is not written if every byte is zero: orders in events have no pay token, paid orders
 // have no salt, and most orders have no seed of keys.

@@ -118,6 +118,20 @@ func TestShop(t *testing.T) {
 			t.Errorf("the order is %v", o)
 		}
 	}
+	u.must("products", "put", "cloud", "--billing", "P1M")
+	cloud := u.asJSON("orders", "create", "--product-id", "cloud", "--amount", "900", "--currency",
+		"EUR")["order_no"].(string)
+	u.must("sandbox", "pay", cloud)
+	for verb, ends := range map[string]bool{"cancel": true, "resume": false} {
+		args := []string{"orders", verb + "-subscription", cloud}
+		if ends {
+			args = append(args, "--yes")
+		}
+		if o := u.asJSON(args...); (o["subscription"].(map[string]any)["cancel_at"] != nil) != ends {
+			t.Errorf("%s: the order is %v", verb, o)
+		}
+	}
+	u.refuses(false, []string{"40904", "portal"}, "orders", "card-page", cloud)
 	if text := u.must("orders", "list", "--status", "canceled", "--product-id", "editor"); !strings.Contains(text,
 		second) || strings.Contains(text, number) {
 		t.Errorf("listed %s", text)

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"licet/client"
+)
+
+const scopeSubscriptions = "orders:subscriptions"
+
+func (s orderGroup) ordersCancelSubscription() *cobra.Command {
+	var now bool
+	return s.command(spec{
+		use: "cancel-subscription ORDER_NO", short: "End a subscription with its period, or now",
+		long: `End the subscription of an order with the period that is paid for, or now with --now. Nothing is sent back,
+and the license works until the end of the time that is paid for. The command asks for confirmation on a terminal.`,
+		example: `  licet orders cancel-subscription ` + exampleOrder + `
+  licet orders cancel-subscription ` + exampleOrder + ` --now`,
+		route: "POST /v1/orders/{order_no}/subscription/cancel", scope: scopeSubscriptions,
+		resumes: true, resumeHint: "repeat the command: a subscription ends once",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&now, "now", false, "end it now; it can't be resumed then")
+			onceFlag(cmd.Flags())
+			yesFlag(cmd)
+		},
+		run: func(c *session, args []string) error {
+			if err := c.confirm("End the subscription of %s at %s?", args[0], c.target.url); err != nil {
+				return err
+			}
+			at := client.EndOfPeriod
+			if now {
+				at = client.EndNow
+			}
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.CancelSubscription(c.ctx, args[0], at, as...))
+			})
+		},
+	})
+}
+
+func (s orderGroup) ordersResumeSubscription() *cobra.Command {
+	return s.command(spec{
+		use: "resume-subscription ORDER_NO", short: "Let a subscription renew that would end with its period",
+		example: `  licet orders resume-subscription ` + exampleOrder,
+		route:   "POST /v1/orders/{order_no}/subscription/resume", scope: scopeSubscriptions,
+		resumes: true, resumeHint: "repeat the command: it changes nothing twice",
+		flags: func(cmd *cobra.Command) { onceFlag(cmd.Flags()) },
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.ResumeSubscription(c.ctx, args[0], as...))
+			})
+		},
+	})
+}
+
+func (s orderGroup) ordersCardPage() *cobra.Command {
+	return s.command(spec{
+		use: "card-page ORDER_NO", short: "Make a link where the buyer changes the card of a subscription",
+		long: `Make a link to the payment provider's page where the buyer changes the card of a subscription, and show it.
+The link is for the buyer alone, and valid for a short time. The sandbox has no such page.`,
+		example: `  licet orders card-page ` + exampleOrder,
+		route:   "POST /v1/orders/{order_no}/subscription/portal", scope: scopeSubscriptions,
+		resumes: true, resumeHint: "repeat the command for another link",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.SubscriptionPortal(c.ctx, args[0], as...))
+			})
+		},
+	})
+}

@@ -1,0 +1,112 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"licet/licensing"
+	"licet/node"
+)
+
+// ChangeSubscription changes the subscription of an order at the shop's request. It stores the request before it asks
+// the provider. So if the node dies at any moment, the same call again or a pass of AskCheckoutsDue completes the
+// change on any node. If the provider does not respond, the request stays.
+//
+// Calls with the same once make one change. replayed reports that an earlier call has made the change.
+func (d *Desk) ChangeSubscription(
+	ctx context.Context, owner licensing.Owner, orderNo string, change licensing.ChangeSubscription, once *node.Once,
+) (order licensing.Order, replayed bool, err error) {
+	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, change, once)
+	if err != nil || !order.ChangeDue() {
+		return order, replayed, err
+	}
+	provider := d.checkoutProvider(order)
+	if provider == nil {
+		return licensing.Order{}, false, licensing.ErrPaymentNotConfigured
+	}
+	refused, err := d.askSubscription(ctx, provider, order)
+	switch {
+	case err != nil:
+		return licensing.Order{}, false, stillDue(err)
+	case refused != nil:
+		return licensing.Order{}, false, changeRefused(refused)
+	}
+	order, err = d.node.Order(ctx, owner, orderNo)
+	return order, false, stillDue(err)
+}
+
+// changeRefused returns the error for a client when the provider has refused a change of a subscription.
+func changeRefused(err error) error {
+	return fmt.Errorf("%w: %w", &licensing.Error{
+		Reason:  licensing.ReasonProviderFailed,
+		Message: "the payment provider refuses to change the subscription; nothing has changed",
+	}, err)
+}
+
+// settleChange asks the provider for the open change of a subscription, and then for its end if that is due. It returns
+// the state after that, or a state without an outcome if it has changed nothing. refused is the error of a provider
+// that refuses the open change.
+func (d *Desk) settleChange(
+	ctx context.Context, provider Provider, order licensing.Order,
+) (state State, refused, err error) {
+	var changes []Change
+	switch order.Change.Kind {
+	case licensing.ChangeEnd:
+		changes = append(changes, Change{End: EndOfPeriod})
+	case licensing.ChangeResume:
+		changes = append(changes, Change{Resume: true})
+	}
+	if order.EndDue {
+		changes = append(changes, Change{End: EndNow})
+	}
+	for _, change := range changes {
+		changed, err := d.change(ctx, provider, order, change)
+		switch {
+		case err == nil:
+			state = changed
+		case !errors.Is(err, ErrRefused):
+			return State{}, nil, providerError(err)
+		case change.End != EndNow:
+			refused = err
+		default: // the provider has no such subscription any more
+			state = State{}
+		}
+	}
+	return state, refused, nil
+}
+
+// change asks the provider to change the subscription of an order.
+func (d *Desk) change(ctx context.Context, provider Provider, order licensing.Order, change Change) (State, error) {
+	span := startSpan(ctx, operationChange)
+	state, err := provider.Change(ctx, order, change)
+	endSpan(span, err)
+	return state, err
+}
+
+// Portal returns the URL of the provider's page where the buyer changes the card of an order's subscription. It asks
+// about one order at a time, as askSubscription does.
+func (d *Desk) Portal(ctx context.Context, owner licensing.Owner, orderNo string) (string, error) {
+	order, err := d.node.Order(ctx, owner, orderNo)
+	switch {
+	case err != nil:
+		return "", err
+	case !order.Subscribed():
+		return "", licensing.ErrNotSubscribed
+	}
+	provider := d.checkoutProvider(order)
+	if provider == nil {
+		return "", licensing.ErrPaymentNotConfigured
+	}
+	if err := d.enterAsks(ctx, order); err != nil {
+		return "", err
+	}
+	defer d.asks.Leave(order.OrderNo)
+	span := startSpan(ctx, operationPortal)
+	url, err := provider.Portal(ctx, order)
+	endSpan(span, err)
+	if errors.Is(err, ErrRefused) {
+		return "", fmt.Errorf("%w: %w", licensing.ErrNoPortal, err)
+	}
+	return url, providerError(err)
+}
