@@ -791,6 +791,22 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			o.SubscriptionStatus = licensing.SubscriptionCanceled
 			o.Change = licensing.SubscriptionChange{Kind: licensing.ChangeResume}
 		}), []string{"order subscription " + ord(s.paid)}},
+		{"a change of a plan without a number", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
+			o.SubscriptionStatus, o.AskAt = licensing.SubscriptionActive, later
+			o.Change = licensing.SubscriptionChange{Kind: licensing.ChangePlan,
+				Plan: &licensing.Plan{ProductID: o.ProductID, Amount: 1}}
+		}), []string{"order due_missing " + ord(s.paid), "order subscription " + ord(s.paid)}},
+		{"a planned change that no invoice brings", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
+			o.SubscriptionStatus, o.AskAt = licensing.SubscriptionActive, later
+			o.Next = &licensing.Plan{ProductID: o.ProductID, Amount: 1}
+		}), []string{"order due_missing " + ord(s.paid), "order subscription " + ord(s.paid)}},
+		{"a license without what its subscription pays for", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
+			o.SubscriptionStatus = licensing.SubscriptionCanceled
+			o.Plan = &licensing.Plan{ProductID: "another", Amount: 1}
+		}), []string{"order license_product " + ord(s.paid)}},
 		{"an invoice that is only counted", l.orderSeed(s.paid, func(o *licensing.Order) {
 			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
 			o.SubscriptionStatus, o.Invoices, o.Invoiced = licensing.SubscriptionCanceled, 1, 900

@@ -244,6 +244,8 @@ type Result struct {
 	Created bool // PutProduct, StartTrial: there was none
 	// Refund is the record of a refund that PutRefund must store in the same transaction; zero: none.
 	Refund Payment
+	// Plan is what the license must get in the same transaction; nil: nothing. See ExtendLicense.
+	Plan *Plan
 	// RefundDue: the order's money must be refunded, and the caller must do so: record the try with
 	// TryRefund, ask the payment provider, and record the result with RefundOrder. See also Order.Due.
 	RefundDue bool

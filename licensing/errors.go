@@ -241,6 +241,15 @@ var (
 	ErrSubscriptionOver = &Error{Reason: ReasonInvalidOrderState,
 		Message: "the subscription has ended, or is being ended: create another order to sell another subscription"}
 
+	// ErrPlanChanging: see ChangeSubscription.
+	ErrPlanChanging = &Error{Reason: ReasonInvalidOrderState,
+		Message: "another change of the subscription is under way: repeat that request, or try again in a minute"}
+
+	// ErrPlanned: see ChangeSubscription.
+	ErrPlanned = &Error{Reason: ReasonInvalidOrderState,
+		Message: "the subscription changes to another amount at the end of its period: first take that change back, " +
+			"with a change at period_end to the present product_id and amount"}
+
 	// ErrNoPortal: only Stripe has a page for cards.
 	ErrNoPortal = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "the payment provider has no page for the card of this subscription: at Stripe, activate the " +

@@ -80,8 +80,10 @@ type License struct {
 	Revocations   RevocationCount // on the latest day on which a device's receipts were voided
 	Revision      uint64          // rises with each change that receipts of the license show; 0: no receipt was issued
 
-	Trial      TrialName // zero: it was never one, or is not remembered any more
-	UpgradedAt time.Time // when an order has made the trial a paid license; zero: it is a trial, or never was one
+	Trial TrialName // zero: it was never one, or is not remembered any more
+	// UpgradedAt is when an order has made the trial a paid license, or when the subscription has changed the product
+	// last; zero: neither has happened.
+	UpgradedAt time.Time
 
 	Sequence        uint64    // of its latest event; 0: none
 	LimitReportedAt time.Time // the latest EventLicenseLimitReached

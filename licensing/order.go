@@ -89,6 +89,9 @@ type Order struct {
 	PaidEnd            time.Time
 	EndDue             bool               // a sweep must end the subscription at the provider
 	Change             SubscriptionChange // that the provider must make; see ChangeSubscription
+	// Plan is what the subscription pays for in the present period; nil: as the order was sold. Next is a planned
+	// change; nil: there is none. Both are never changed in place.
+	Plan, Next *Plan
 	// Invoices is how many invoices the buyer has paid after the payment of the order, and Invoiced their sum.
 	Invoices int
 	Invoiced int64

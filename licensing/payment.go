@@ -65,6 +65,7 @@ type Payment struct {
 	// record.
 	Subscription string
 	PeriodEnd    time.Time // of the period that an invoice pays for; zero: it pays for none
+	PeriodStart  time.Time // the record does not keep it
 }
 
 // Ref names the record of a payment or a refund of an owner.

@@ -122,6 +122,7 @@ func nextRevision(before uint64, now time.Time) uint64 {
 // themselves, and a new key voids the receipts before.
 type shown struct {
 	max                                   int
+	product                               string
 	terms, own                            TermsVersion
 	expires, suspended, revoked, recorded time.Time
 	grace                                 Period
@@ -133,7 +134,7 @@ type shown struct {
 
 func (l *License) shown() shown {
 	return shown{
-		max: l.MaxDevices, active: l.CurrentDevices > 0, terms: l.Terms, own: l.OwnEntitlements,
+		max: l.MaxDevices, product: l.ProductID, active: l.CurrentDevices > 0, terms: l.Terms, own: l.OwnEntitlements,
 		expires: l.ExpiresAt, suspended: l.SuspendedAt, revoked: l.RevokedAt, recorded: l.EndRecorded,
 		grace: l.Grace, graceRecorded: l.GraceRecorded, trial: l.IsTrial(), keys: l.Reissues,
 		revocationAge: l.Receipts.RevocationAgeSeconds,

@@ -120,6 +120,10 @@ type NoteSubscription struct {
 	Status   SubscriptionStatus // empty: the provider could not be asked, and a sweep asks later
 	CancelAt time.Time          // when the subscription ends; zero: it renews
 	Settled  bool               // the provider has made, or has refused, the change that was open before the question
+	// Made reports that the provider has made the open change of the plan. Then the same transaction must give the
+	// license Result.Plan; see ExtendLicense.
+	Made      bool
+	PeriodEnd time.Time // of the subscription: a planned change takes effect with the next period
 }
 
 // DeviceID is empty: no device is touched.
@@ -135,24 +139,36 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 	if !o.Subscribed() || o.Answers != c.After {
 		return Result{Order: *o}, nil
 	}
-	before, canceled := o.SubscriptionStatus, o.CancelAt
+	before := *o
+	var adopted *Plan
 	o.Answers++
 	if c.Status != "" {
 		o.SubscriptionStatus, o.CancelAt = c.Status, c.CancelAt
 		o.EndDue = o.EndDue && c.Status != SubscriptionCanceled
+		switch made := c.Settled && c.Made && o.Change.Kind == ChangePlan; {
+		case made && o.Change.Later:
+			o.plan(o.Change.Plan, c.PeriodEnd)
+		case made:
+			adopted = o.Change.Plan
+			o.adopt(adopted)
+		}
 		if c.Settled || c.Status == SubscriptionCanceled {
 			o.Change = SubscriptionChange{}
+		}
+		if c.Status == SubscriptionCanceled {
+			o.Next = nil
 		}
 	}
 	o.planAsk(now)
 	r.Changed = true
 	switch {
-	case before != SubscriptionPastDue && o.SubscriptionStatus == SubscriptionPastDue:
+	case before.SubscriptionStatus != SubscriptionPastDue && o.SubscriptionStatus == SubscriptionPastDue:
 		r.recordOrder(EventOrderPaymentFailed, Provider, now)
-	case before != o.SubscriptionStatus || !canceled.Equal(o.CancelAt):
+	case before.SubscriptionStatus != o.SubscriptionStatus || !before.CancelAt.Equal(o.CancelAt) ||
+		before.Plan != o.Plan || before.Next != o.Next:
 		r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
 	}
-	return Result{Order: *o, Created: true}, nil
+	return Result{Order: *o, Created: true, Plan: adopted}, nil
 }
 
 // EndSubscription makes a sweep end the subscription of an order whose license is revoked. It is a no-op for an order
@@ -201,10 +217,14 @@ func (c AddInvoice) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Created: true}, nil
 }
 
-// CountInvoice adds a new paid invoice to its order, and moves the end of the paid period forward.
+// CountInvoice adds a new paid invoice to its order, and moves the end of the paid period forward. With the first
+// invoice of a period that a change was planned for, the change takes effect: then the same transaction must give the
+// license Result.Plan. Result.Created is New.
 type CountInvoice struct {
 	New     bool // as AddInvoice has returned it: otherwise CountInvoice is a no-op
 	Invoice Payment
+	// Planned is the product of the planned change as it is now; nil: it does not exist any more.
+	Planned *Product
 }
 
 // DeviceID is empty: no device is touched.
@@ -217,7 +237,15 @@ func (c CountInvoice) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	var adopted *Plan
 	if c.New {
+		if o.plannedBy(c.Invoice.PeriodStart) {
+			adopted = new(*o.Next)
+			if p := c.Planned; p != nil && p.ID == adopted.ProductID {
+				adopted.Terms = p.Terms
+			}
+			o.adopt(adopted)
+		}
 		o.Invoices++
 		o.Invoiced += c.Invoice.Amount
 		if c.Invoice.PeriodEnd.After(o.PaidEnd) {
@@ -227,14 +255,18 @@ func (c CountInvoice) apply(r *Record, now time.Time) (Result, error) {
 			}
 		}
 		r.recordOrder(EventOrderPaymentSucceeded, Provider, now)
+		if adopted != nil {
+			r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
+		}
 	}
-	return Result{Order: *o}, nil
+	return Result{Order: *o, Created: c.New, Plan: adopted}, nil
 }
 
-// ExtendLicense moves the end of a license to a later time. It is a no-op for a license that ends later, that never
-// ends, or that is revoked.
+// ExtendLicense moves the end of a license to a later time, and gives the license what its subscription pays for. The
+// end of a license that ends later or never ends stays. ExtendLicense is a no-op for a license that is revoked.
 type ExtendLicense struct {
-	End time.Time // zero: ExtendLicense is a no-op
+	End  time.Time // zero: the end stays
+	Plan *Plan     // nil: the subscription pays for the same as before
 }
 
 // DeviceID is empty: no device is touched.
@@ -244,12 +276,29 @@ func (ExtendLicense) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (c ExtendLicense) apply(r *Record, now time.Time) (Result, error) {
 	l := r.License
-	if l == nil || c.End.IsZero() {
+	if l == nil || !l.RevokedAt.IsZero() {
 		return Result{}, nil
 	}
-	if l.RevokedAt.IsZero() && !l.ExpiresAt.IsZero() && c.End.After(l.ExpiresAt) {
+	if c.Plan != nil && r.adopt(c.Plan, now) {
+		r.recordLicense(l, EventLicenseUpdated, Provider, now, nil)
+	}
+	if !l.ExpiresAt.IsZero() && c.End.After(l.ExpiresAt) {
 		l.extendTo(c.End, now)
 		r.recordLicense(l, EventLicenseRenewed, Provider, now, nil)
 	}
 	return Result{License: *l}, nil
+}
+
+// adopt gives the record's license what its subscription pays for. No device is removed. It reports whether the license
+// has changed.
+func (r *Record) adopt(plan *Plan, now time.Time) bool {
+	l, before := r.License, *r.License
+	if l.ProductID != plan.ProductID {
+		l.ProductID, l.UpgradedAt, l.Grace = plan.ProductID, now, plan.Terms.Grace
+		r.takeTerms(plan.Terms)
+	}
+	if plan.SetMaximum {
+		l.limitDevices(plan.MaxDevices)
+	}
+	return *l != before
 }

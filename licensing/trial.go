@@ -65,7 +65,7 @@ func TrialRef(owner Owner, name TrialName) Ref {
 // IsTrial reports whether the license is for a trial.
 func (l *License) IsTrial() bool { return !l.Trial.IsZero() && l.UpgradedAt.IsZero() }
 
-// TermsSince returns when the license was issued, or, if it was a trial, when it was upgraded. A validity of the
+// TermsSince returns when the license was issued, or when it was upgraded, or got another product. A validity of the
 // product's entitlements counts from then, see [Entitled.At].
 func (l *License) TermsSince() time.Time {
 	if !l.UpgradedAt.IsZero() {
@@ -173,10 +173,6 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, ErrTrialGone
 	}
 	l.OrderNo, l.UpgradedAt = o.OrderNo, now
-	l.MaxDevices, l.AllowedOver = c.Terms.MaxDevices, 0
-	if l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
-		l.AllowedOver = l.CurrentDevices
-	}
 	l.Validity, l.ExpiresAt, l.EndRecorded = Period{}, time.Time{}, time.Time{}
 	l.Grace, l.GraceRecorded, l.Notice = c.Terms.Grace, time.Time{}, Notice{}
 	switch {
@@ -189,26 +185,42 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 		l.ExpiresAt = c.Terms.Validity.AddTo(now)
 	}
 	l.planEarly(now)
-	if l.Lease.Leased() && c.Terms.Lease.Leased() {
-		l.Lease = c.Terms.Lease
+	r.takeTerms(c.Terms)
+	if r.Metadata.BuyerEmail != "" { // the order names the buyer
+		r.Metadata.BuyerEmail, r.Metadata.Changed = "", true
 	}
-	if l.Lease.DevicesProblem(l.MaxDevices) != "" { // the product's devices are no longer leased
-		l.MaxDevices = MaxLeasedDevices
+	r.recordLicense(l, EventLicenseUpgraded, c.By, now, nil)
+	return Result{License: *l}, nil
+}
+
+// takeTerms gives the record's license the terms of a product that it was not issued with, except its end and its
+// grace. No device is removed. The devices stay leased, or bound without leases.
+func (r *Record) takeTerms(t Terms) {
+	l := r.License
+	if l.Lease.Leased() && t.Lease.Leased() {
+		l.Lease = t.Lease
 	}
-	l.SelfService, l.Removals, l.Terms = c.Terms.SelfService, Removals{}, c.Terms.Version
+	l.limitDevices(t.MaxDevices)
+	l.SelfService, l.Removals, l.Terms = t.SelfService, Removals{}, t.Version
 	if !l.Lease.Leased() {
-		l.InactiveAfter, l.Match = c.Terms.InactiveAfter, c.Terms.Match
+		l.InactiveAfter, l.Match = t.InactiveAfter, t.Match
 	}
 	if l.Match.AtLeast == 0 {
 		l.Changes = Removals{}
 		r.dropComponents()
 	}
-	if r.Metadata.BuyerEmail != "" { // the order names the buyer
-		r.Metadata.BuyerEmail, r.Metadata.Changed = "", true
+	l.Receipts = t.Receipts
+}
+
+// limitDevices sets the most devices of a license, or the most that its leases allow.
+func (l *License) limitDevices(most int) {
+	if l.Lease.DevicesProblem(most) != "" { // the devices of its product are no longer leased
+		most = MaxLeasedDevices
 	}
-	l.Receipts = c.Terms.Receipts
-	r.recordLicense(l, EventLicenseUpgraded, c.By, now, nil)
-	return Result{License: *l}, nil
+	l.MaxDevices, l.AllowedOver = most, 0
+	if most != 0 && l.CurrentDevices > most {
+		l.AllowedOver = l.CurrentDevices
+	}
 }
 
 // upgradable reports whether the license is of a trial that an order may upgrade. A suspended or revoked license stays

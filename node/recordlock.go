@@ -52,9 +52,21 @@ type Step struct {
 	// Then, in place of Cmd, makes the command from the result of the first step: a value that is copied from one
 	// record to another must be current at the moment of the swap.
 	Then func(first licensing.Result) licensing.Command
+	// After is Then with the result of the step before.
+	After func(before licensing.Result) licensing.Command
 	// Guarded: the record is written even if the command changes nothing, so that it can't change between its read
 	// and the swap of the other records.
 	Guarded bool
+}
+
+func (s Step) command(first, before licensing.Result) licensing.Command {
+	switch {
+	case s.Then != nil:
+		return s.Then(first)
+	case s.After != nil:
+		return s.After(before)
+	}
+	return s.Cmd
 }
 
 const (
@@ -79,10 +91,7 @@ func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Re
 func (s *settler) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, step := range steps {
-		cmd := step.Cmd
-		if step.Then != nil {
-			cmd = step.Then(licensing.Result{}) // what a command needs does not depend on its values
-		}
+		cmd := step.command(licensing.Result{}, licensing.Result{}) // what it needs does not depend on its values
 		wants[i] = store.Want{Ref: step.Ref, Metadata: licensing.NeedsMetadata(cmd)}
 	}
 	var snapshots []store.Snapshot
@@ -124,12 +133,11 @@ func (s *settler) applySteps(
 	if err != nil {
 		return licensing.Result{}, nil, err
 	}
+	before := licensing.Result{}
 	for i, step := range steps {
-		record, cmd := snapshots[i].Record, step.Cmd
-		if step.Then != nil {
-			cmd = step.Then(answer)
-		}
-		result, err, panicked := s.apply(&record, cmd, now)
+		record := snapshots[i].Record
+		result, err, panicked := s.apply(&record, step.command(answer, before), now)
+		before = result
 		switch {
 		case panicked:
 			return licensing.Result{}, nil, licensing.ErrInternal

@@ -152,7 +152,9 @@ type State struct {
 
 	Subscription string    // the provider's id of the subscription of a checkout, invoice or subscription
 	Invoice      string    // the provider's id of the first invoice, of the checkout of a subscription
+	PeriodStart  time.Time // the begin of the period that an invoice pays for
 	PeriodEnd    time.Time // the end of the period that an invoice pays for, or that a subscription is in
+	Changed      string    // our number of the latest change of a subscription's amount; see Change.Once
 	CancelAt     time.Time // when a subscription ends; zero: it renews
 }
 
@@ -163,7 +165,8 @@ type Change struct {
 	Amount int64 // renew for another amount, in the minor unit of ISO 4217
 	// Prorate: the buyer pays the difference for the rest of the period at once, or gets a credit.
 	Prorate bool
-	// Once is our number of the change. A provider that prorates does so once for each number.
+	// Once is our number of the change. A provider makes the change once for each number, and then tells the number
+	// along with the state of the subscription.
 	Once string
 }
 

@@ -44,8 +44,9 @@ func lookAtSubscription(
 		return State{}, ErrUnknownObject
 	}
 	state.Payment, state.PeriodEnd, state.Outcome = object.ID, order.SandboxPeriodEnd(invoice), OutcomeDone
-	if due := order.SandboxPeriodEnd(invoice - 1); due.Before(now) {
-		state.At = due
+	state.PeriodStart = order.SandboxPeriodEnd(invoice - 1)
+	if state.PeriodStart.Before(now) {
+		state.At = state.PeriodStart
 	}
 	if invoice == played.Unpaid {
 		state.Outcome = OutcomeFailed
@@ -88,7 +89,9 @@ func (s Sandbox) Change(ctx context.Context, order licensing.Order, change Chang
 		}
 		return State{}, err
 	}
-	return s.Look(ctx, subscriptionInSandbox(order.OrderNo))
+	state, err := s.Look(ctx, subscriptionInSandbox(order.OrderNo))
+	state.Changed = change.Once
+	return state, err
 }
 
 // playSubscription plays something about the subscription of an order.

@@ -16,6 +16,9 @@ const maxQuestions = 10
 // errRivals means that other answers about a subscription were recorded between each question and its answer.
 var errRivals = errors.New("others record answers about the subscription all the time")
 
+// errSubscriptionEnds is the refusal of a change of a subscription that has ended meanwhile.
+var errSubscriptionEnds = errors.New("the subscription has ended, or is being ended")
+
 // recordSubscription stores what the provider says about an invoice or about a subscription of an order.
 func (d *Desk) recordSubscription(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
@@ -76,8 +79,8 @@ func (d *Desk) recordInvoice(ctx context.Context, provider Provider, order licen
 	}
 	return d.node.RecordInvoice(ctx, order, licensing.Payment{
 		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment,
-		Amount: state.Amount, Currency: state.Currency, PaidAt: state.At, PeriodEnd: state.PeriodEnd, Fee: state.Fee,
-		ProductID: order.ProductID,
+		Amount: state.Amount, Currency: state.Currency, PaidAt: state.At, PeriodStart: state.PeriodStart,
+		PeriodEnd: state.PeriodEnd, Fee: state.Fee,
 	})
 }
 
@@ -133,10 +136,19 @@ func (d *Desk) askSubscription(
 				return nil, err
 			}
 		}
-		_, noted, err := d.node.NoteSubscription(ctx, order,
-			licensing.NoteSubscription{Status: status, CancelAt: state.CancelAt, Settled: true})
-		if err != nil || noted {
-			return refused, err
+		made := order.Change.Kind == licensing.ChangePlan && state.Changed == order.Change.Number
+		_, noted, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{
+			Status: status, CancelAt: state.CancelAt, Settled: true, Made: made, PeriodEnd: state.PeriodEnd,
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case noted && made:
+			return nil, nil
+		case noted && order.Change.Kind == licensing.ChangePlan && refused == nil:
+			return errSubscriptionEnds, nil
+		case noted:
+			return refused, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, errRivals)

@@ -7,6 +7,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 )
 
 // ChangeSubscription changes the subscription of an order at the shop's request. It stores the request before it asks
@@ -21,6 +22,24 @@ func (d *Desk) ChangeSubscription(
 	if err != nil || !order.ChangeDue() {
 		return order, replayed, err
 	}
+	return d.completeChange(ctx, order)
+}
+
+// ChangePlan changes what the subscription of an order pays for, as ChangeSubscription makes other changes.
+func (d *Desk) ChangePlan(
+	ctx context.Context, owner licensing.Owner, orderNo string, in service.NewPlan, once *node.Once,
+) (order licensing.Order, replayed bool, err error) {
+	order, replayed, err = d.node.ChangePlan(ctx, owner, orderNo, in, once)
+	if err != nil || !order.ChangeDue() {
+		return order, replayed, err
+	}
+	return d.completeChange(ctx, order)
+}
+
+// completeChange asks the provider for the open change of an order's subscription, and returns the order after that.
+func (d *Desk) completeChange(
+	ctx context.Context, order licensing.Order,
+) (now licensing.Order, replayed bool, err error) {
 	provider := d.checkoutProvider(order)
 	if provider == nil {
 		return licensing.Order{}, false, licensing.ErrPaymentNotConfigured
@@ -32,15 +51,16 @@ func (d *Desk) ChangeSubscription(
 	case refused != nil:
 		return licensing.Order{}, false, changeRefused(refused)
 	}
-	order, err = d.node.Order(ctx, owner, orderNo)
-	return order, false, stillDue(err)
+	now, err = d.node.Order(ctx, order.Owner, order.OrderNo)
+	return now, false, stillDue(err)
 }
 
 // changeRefused returns the error for a client when the provider has refused a change of a subscription.
 func changeRefused(err error) error {
 	return fmt.Errorf("%w: %w", &licensing.Error{
-		Reason:  licensing.ReasonProviderFailed,
-		Message: "the payment provider refuses to change the subscription; nothing has changed",
+		Reason: licensing.ReasonProviderFailed,
+		Message: "the payment provider refuses to change the subscription, such as for a card that is declined; " +
+			"nothing has changed",
 	}, err)
 }
 
@@ -56,6 +76,13 @@ func (d *Desk) settleChange(
 		changes = append(changes, Change{End: EndOfPeriod})
 	case licensing.ChangeResume:
 		changes = append(changes, Change{Resume: true})
+	case licensing.ChangePlan:
+		// A buyer whose subscription is to end now is charged no more. State.Changed says whether an earlier call has
+		// made the change.
+		if plan := order.Change.Plan; !order.EndDue {
+			changes = append(changes,
+				Change{Amount: plan.Amount, Prorate: !order.Change.Later, Once: order.Change.Number})
+		}
 	}
 	if order.EndDue {
 		changes = append(changes, Change{End: EndNow})

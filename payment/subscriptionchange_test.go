@@ -151,6 +151,197 @@ func TestSubscriptionChangeRefused(t *testing.T) {
 	}
 }
 
+// plan changes what the subscription of an order pays for at both desks at once.
+func (s *subscriber) plan(o licensing.Order, in service.NewPlan) licensing.Order {
+	s.t.Helper()
+	var group sync.WaitGroup
+	for _, desk := range []*payment.Desk{s.desk, s.other} {
+		group.Go(func() {
+			if _, _, err := desk.ChangePlan(s.ctx, owner, o.OrderNo, in, nil); err != nil {
+				s.t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	return s.order(o)
+}
+
+// calledAboutInvoices delivers callbacks about all invoices.
+func (s *subscriber) calledAboutInvoices() {
+	s.t.Helper()
+	for _, id := range s.fake.IDs("invoice") {
+		s.called(payment.ObjectInvoice, id)
+	}
+}
+
+// pays checks what a subscription pays for, and what its license has.
+func (s *subscriber) pays(what string, o licensing.Order, product string, amount int64, devices int) licensing.Order {
+	s.t.Helper()
+	now, l := s.order(o), s.license(o)
+	if p, a := now.Pays(); p != product || a != amount || l.ProductID != product || l.MaxDevices != devices {
+		s.t.Errorf("%s: the subscription pays %d for %q, and the license has %d devices of %q; want %d for %q and %d",
+			what, a, p, l.MaxDevices, l.ProductID, amount, product, devices)
+	}
+	return now
+}
+
+// team makes a product that is billed as "cloud" is, for 25 devices.
+func (s *subscriber) team() {
+	s.t.Helper()
+	terms := licensing.DefaultTerms()
+	terms.MaxDevices = 25
+	_, _, err := s.node.PutProduct(s.ctx, licensing.PutProduct{ID: "team", Owner: owner, Terms: terms,
+		Billing: licensing.Billing{Interval: licensing.Period{Months: 1}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestPlanNow: a change at once charges the difference once, extends nothing, and changes the license at once. A change
+// to a lower amount is a credit for the next invoices.
+func TestPlanNow(t *testing.T) {
+	s := atStripe(t)
+	s.team()
+	o := s.subscribe()
+	end := s.license(o).ExpiresAt
+	s.plan(o, service.NewPlan{ProductID: "team", Amount: 3000})
+	now := s.pays("changed", o, "team", 3000, 25)
+	s.called(payment.ObjectSubscription, o.Subscription)
+	if now.ChangeDue() || !now.PaidEnd.Equal(o.PaidEnd) || !s.license(o).ExpiresAt.Equal(end) {
+		t.Errorf("after the change: %+v", now)
+	}
+	if got := len(s.fake.IDs("invoice")); got != 2 {
+		t.Errorf("%d invoices, want the first and the difference", got)
+	}
+	s.calledAboutInvoices()
+	five := 5
+	s.plan(o, service.NewPlan{Amount: 1000, MaxDevices: &five})
+	s.pays("changed again", o, "team", 1000, 5)
+	s.advance(32 * 24 * time.Hour)
+	s.calledAboutInvoices()
+	now = s.pays("renewed", o, "team", 1000, 5)
+	if kept := s.fake.Kept(o.OrderNo); kept != o.Amount+now.Invoiced {
+		t.Errorf("the buyer has paid %d cents, and the records say %d", kept, o.Amount+now.Invoiced)
+	}
+	if !now.PaidEnd.After(o.PaidEnd) || s.license(o).ExpiresAt.Before(now.PaidEnd) {
+		t.Errorf("renewed: %+v", now)
+	}
+	s.verify()
+}
+
+// TestPlanLater: a planned change takes effect with the first invoice of its period, and may be taken back before.
+func TestPlanLater(t *testing.T) {
+	s := atStripe(t)
+	s.team()
+	o := s.subscribe()
+	_, sold := o.Pays()
+	devices := s.license(o).MaxDevices
+	later := service.NewPlan{ProductID: "team", Amount: 3000, Later: true}
+	s.plan(o, later)
+	if now := s.pays("planned", o, "cloud", sold, devices); now.Next == nil || !now.Next.From.Equal(o.PaidEnd) {
+		t.Errorf("planned: %+v", now)
+	}
+	_, _, err := s.desk.ChangePlan(s.ctx, owner, o.OrderNo, service.NewPlan{Amount: 5000}, nil)
+	if !errors.Is(err, licensing.ErrPlanned) {
+		t.Errorf("a change at once while another is planned: %v", err)
+	}
+	if now := s.plan(o, service.NewPlan{Amount: sold, Later: true}); now.Next != nil {
+		t.Errorf("taken back: %+v", now)
+	}
+	s.plan(o, later)
+	s.advance(32 * 24 * time.Hour)
+	s.calledAboutInvoices()
+	if now := s.pays("renewed", o, "team", 3000, 25); now.Next != nil || now.Invoiced != 3000 {
+		t.Errorf("renewed: %+v", now)
+	}
+	s.verify()
+}
+
+// TestPlanRefused: what a subscription can't be changed to, and a declined card, which changes nothing.
+func TestPlanRefused(t *testing.T) {
+	s := atStripe(t)
+	s.team()
+	o := s.subscribe()
+	_, _, err := s.node.PutProduct(s.ctx, licensing.PutProduct{ID: "yearly", Owner: owner,
+		Terms: licensing.DefaultTerms(), Billing: licensing.Billing{Interval: licensing.Period{Years: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[service.NewPlan]licensing.Reason{
+		{ProductID: "yearly", Amount: 3000}: licensing.ReasonInvalidField,
+		{ProductID: "none", Amount: 3000}:   licensing.ReasonProductNotFound,
+	} {
+		if _, _, err := s.desk.ChangePlan(s.ctx, owner, o.OrderNo, in, nil); licensing.ReasonOf(err) != want {
+			t.Errorf("%+v: %v, want %s", in, err, want)
+		}
+	}
+	s.fake.SetCard(o.Subscription, fakestripe.CardDeclined)
+	in := service.NewPlan{ProductID: "team", Amount: 3000}
+	_, _, err = s.desk.ChangePlan(s.ctx, owner, o.OrderNo, in, nil)
+	if licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
+		t.Errorf("with a declined card: %v", err)
+	}
+	if now := s.pays("declined", o, "cloud", o.Amount, s.license(o).MaxDevices); now.ChangeDue() {
+		t.Errorf("declined: %+v", now)
+	}
+	s.fake.SetCard(o.Subscription, fakestripe.CardPays)
+	s.plan(o, in)
+	s.pays("with another card", o, "team", 3000, 25)
+	s.verify()
+}
+
+// TestPlanOfDeadNode: a change that a node has asked for before it died, or not, is made once by a sweep.
+func TestPlanOfDeadNode(t *testing.T) {
+	for what, fault := range map[string]fakestripe.Fault{
+		"busy": fakestripe.Busy, "bad gateway": fakestripe.BadGateway, "500 before": fakestripe.Before,
+		"500 after": fakestripe.After,
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := atStripe(t)
+			s.team()
+			o := s.subscribe()
+			s.fake.Fail("POST", "/v1/subscriptions/"+o.Subscription, fault, 1)
+			in := service.NewPlan{ProductID: "team", Amount: 3000}
+			_, _, err := s.desk.ChangePlan(s.ctx, owner, o.OrderNo, in, nil)
+			if licensing.ReasonOf(err) != licensing.ReasonProviderFailed ||
+				s.order(o).Change.Kind != licensing.ChangePlan {
+				t.Errorf("%v, %+v", err, s.order(o).Change)
+			}
+			if _, err := s.change(s.desk, o, licensing.ChangeEnd, nil); !errors.Is(err, licensing.ErrPlanChanging) {
+				t.Errorf("to end it meanwhile: %v", err)
+			}
+			s.advance(2 * time.Minute)
+			if err := s.desk.AskCheckoutsDue(s.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if now := s.pays("after the sweep", o, "team", 3000, 25); now.ChangeDue() {
+				t.Errorf("after the sweep: %+v", now)
+			}
+			if got := len(s.fake.IDs("invoice")); got != 2 {
+				t.Errorf("%d invoices, want the first and one difference", got)
+			}
+		})
+	}
+}
+
+// TestPlanOfEndedSubscription: if the order is refunded while a change is open, the buyer is charged no more.
+func TestPlanOfEndedSubscription(t *testing.T) {
+	s := atStripe(t)
+	s.team()
+	o := s.subscribe()
+	s.fake.Fail("POST", "/v1/subscriptions/"+o.Subscription, fakestripe.Busy, 1)
+	_, _, _ = s.desk.ChangePlan(s.ctx, owner, o.OrderNo, service.NewPlan{ProductID: "team", Amount: 3000}, nil)
+	_, err := s.change(s.desk, o, licensing.ChangeEndNow, nil)
+	if licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
+		t.Errorf("the open change is not refused: %v", err)
+	}
+	now := s.pays("ended", o, "cloud", o.Amount, s.license(o).MaxDevices)
+	if kept := s.fake.Kept(o.OrderNo); now.ChangeDue() || kept != o.Amount ||
+		now.SubscriptionStatus != licensing.SubscriptionCanceled {
+		t.Errorf("%+v, %d cents", now, kept)
+	}
+}
+
 // TestSubscriptionPortal: a link to Stripe's page for cards, for the order's own account alone.
 func TestSubscriptionPortal(t *testing.T) {
 	s := atStripe(t)

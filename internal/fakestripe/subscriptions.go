@@ -2,6 +2,7 @@ package fakestripe
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -85,20 +86,23 @@ func (f *Fake) periodLine(subscription object) object {
 		item.number("current_period_end"), false)
 }
 
-// invoice makes an open invoice of a subscription.
+// invoice makes an open invoice of a subscription. An invoice of less than nothing is a credit, which the next invoices
+// use up, as the balance of a customer does at Stripe.
 func (f *Fake) invoice(subscription object, reason string, lines ...object) object {
 	subtotal := int64(0)
 	for _, line := range lines {
 		subtotal += line.number("amount")
 	}
-	total := max(subtotal, 0)
+	total := subtotal
 	if subscription.flag("_tax") {
 		total += total * taxPercent / 100
 	}
+	due := max(total-subscription.number("_credit"), 0)
+	subscription["_credit"] = subscription.number("_credit") - total + due
 	return f.store(f.accounts[subscription.text("_account")], "invoice", object{
 		"status": string(sdk.InvoiceStatusOpen), "currency": subscription["currency"],
 		"customer": subscription["customer"], "billing_reason": reason, "attempt_count": int64(0), "attempted": false,
-		"subtotal": subtotal, "total": total, "amount_due": total, "amount_paid": int64(0),
+		"subtotal": subtotal, "total": total, "amount_due": due, "amount_paid": int64(0),
 		"automatic_tax": object{"enabled": subscription.flag("_tax")},
 		"parent": object{"type": "subscription_details", "subscription_details": object{
 			"subscription": subscription.text("id"), "metadata": subscription["metadata"],
@@ -123,7 +127,7 @@ func (f *Fake) payInvoice(subscription, invoice object, with string) bool {
 		payments := invoice["_payments"].([]object)
 		payments[len(payments)-1]["status"] = "paid"
 	}
-	invoice["status"], invoice["amount_paid"] = string(sdk.InvoiceStatusPaid), invoice["total"]
+	invoice["status"], invoice["amount_paid"] = string(sdk.InvoiceStatusPaid), invoice["amount_due"]
 	invoice["status_transitions"] = object{"paid_at": f.clock().Unix()}
 	f.emit("invoice.paid", invoice)
 	return true
@@ -135,7 +139,7 @@ func (f *Fake) intentOfInvoice(subscription, invoice object) object {
 		return f.objects[id]
 	}
 	intent := f.store(f.accounts[subscription.text("_account")], "payment_intent", object{
-		"amount": invoice["total"], "amount_received": int64(0), "currency": invoice["currency"],
+		"amount": invoice["amount_due"], "amount_received": int64(0), "currency": invoice["currency"],
 		"status":        string(sdk.PaymentIntentStatusRequiresPaymentMethod),
 		"latest_charge": nil, "last_payment_error": nil, "_order": subscription["metadata"],
 		"_invoice": invoice.text("id"), "_until": paidUntil(invoice),
@@ -269,11 +273,15 @@ func (f *Fake) updateSubscription(a *account, id string, in input) answer {
 			return a
 		}
 	}
+	metadata := maps.Clone(subscription["metadata"].(map[string]string)) // invoices keep what they had
+	maps.Copy(metadata, in.texts("metadata"))
+	subscription["metadata"] = metadata
 	f.emit("customer.subscription.updated", subscription)
 	return ok(f.render(subscription, in))
 }
 
-// changePrice gives the item of a subscription another price, and invoices the difference if that is asked for.
+// changePrice gives the item of a subscription another price. If that is asked for, it invoices the rest of the period:
+// what the buyer has paid too much comes back, and the new price for the rest of the period is due. The period stays.
 func (f *Fake) changePrice(a *account, subscription object, in input) answer {
 	const data = "items[0][price_data]"
 	item := itemOf(subscription)
@@ -287,15 +295,24 @@ func (f *Fake) changePrice(a *account, subscription object, in input) answer {
 	case in.text(data+"[currency]") != subscription.text("currency"):
 		return badParameter(data+"[currency]", "The currency can't change")
 	}
-	difference := amount - before.number("unit_amount")
 	price := f.newPrice(a, in.text(data+"[product]"), in.text(data+"[currency]"), amount,
 		in.text(data+"[recurring][interval]"), in.number(data+"[recurring][interval_count]"))
-	if in.text("proration_behavior") == "always_invoice" && difference != 0 {
+	same := price["recurring"].(object)
+	switch was := before["recurring"].(object); {
+	case same.text("interval") != was.text("interval"), same.number("interval_count") != was.number("interval_count"):
+		return badParameter(data+"[recurring]", "The fake does not move the anchor of the billing cycle")
+	case in.text("proration_behavior") == "":
+		return badParameter("proration_behavior", "The fake makes no prorations for the next invoice")
+	}
+	if in.text("proration_behavior") == "always_invoice" && amount != before.number("unit_amount") {
 		from, to, now := item.number("current_period_start"), item.number("current_period_end"), f.clock().Unix()
-		part := difference * (to - now) / max(to-from, 1)
-		invoice := f.invoice(subscription, "subscription_update", f.line(subscription, part, now, to, true))
+		part := func(amount int64) object {
+			return f.line(subscription, amount*(to-now)/max(to-from, 1), now, to, true)
+		}
+		credit := subscription["_credit"]
+		invoice := f.invoice(subscription, "subscription_update", part(-before.number("unit_amount")), part(amount))
 		if !f.payInvoice(subscription, invoice, subscription.text("_with")) {
-			invoice["status"] = string(sdk.InvoiceStatusVoid)
+			invoice["status"], subscription["_credit"] = string(sdk.InvoiceStatusVoid), credit
 			return refuse(http.StatusPaymentRequired, sdk.ErrorTypeCard, sdk.ErrorCodeCardDeclined,
 				"Your card was declined.", "")
 		}

@@ -88,7 +88,7 @@ func tellsItsKind(e *licensing.Event) bool {
 func contradicts(before, e *licensing.Event) bool {
 	lost := func(was, is time.Time) bool { return !was.IsZero() && !was.Equal(is) }
 	if a, b := before.License, e.License; a != nil && b != nil {
-		return a.Key != b.Key || a.ProductID != b.ProductID ||
+		return a.Key != b.Key || otherProduct(before, e) ||
 			a.OrderNo != b.OrderNo && e.Type != licensing.EventLicenseUpgraded || !a.CreatedAt.Equal(b.CreatedAt) ||
 			lost(a.ActivatedAt, b.ActivatedAt) || lost(a.RevokedAt, b.RevokedAt)
 	}
@@ -99,4 +99,11 @@ func contradicts(before, e *licensing.Event) bool {
 			lost(a.PaidAt, b.PaidAt) || lost(a.CanceledAt, b.CanceledAt) || lost(a.RefundedAt, b.RefundedAt)
 	}
 	return false
+}
+
+// otherProduct reports whether two consecutive events of a license differ in the product, although no subscription has
+// changed it.
+func otherProduct(before, e *licensing.Event) bool {
+	changes := e.Type == licensing.EventLicenseUpdated && e.License.OrderNo != ""
+	return before.License.ProductID != e.License.ProductID && !changes
 }

@@ -134,11 +134,27 @@ func checkSubscription(o *licensing.Order, bad func(rule, format string, args ..
 		bad("subscription", "its subscription has no known status, or a status without a subscription")
 	case o.Change.Kind != "" && (o.AskAt.IsZero() || o.SubscriptionStatus == licensing.SubscriptionCanceled):
 		bad("subscription", "its subscription is to be changed, and no sweep does it, or it has ended")
+	case !plausibleChange(o):
+		bad("subscription", "the change of its subscription, or what the subscription pays for, is incomplete")
 	case o.EndDue && (o.AskAt.IsZero() || o.SubscriptionStatus == licensing.SubscriptionCanceled):
 		bad("subscription", "its subscription is to be ended, and no sweep does it, or it has ended")
 	case o.SubscriptionStatus == licensing.SubscriptionActive && o.AskAt.IsZero():
 		bad("subscription", "its subscription is active, and no sweep asks about it")
 	}
+}
+
+// plausibleChange reports whether the open change, the planned change and the present plan of an order's subscription
+// are complete.
+func plausibleChange(o *licensing.Order) bool {
+	complete := func(p *licensing.Plan) bool { return p != nil && p.ProductID != "" && p.Amount > 0 }
+	switch {
+	case (o.Change.Kind == licensing.ChangePlan) != (o.Change.Number != "" && complete(o.Change.Plan)),
+		!o.Subscribed() && (o.Plan != nil || o.Next != nil),
+		o.Plan != nil && !complete(o.Plan):
+		return false
+	}
+	return o.Next == nil || complete(o.Next) && !o.Next.From.IsZero() &&
+		o.SubscriptionStatus != licensing.SubscriptionCanceled
 }
 
 // checkCheckout checks what an order tells about its checkout at a payment provider.

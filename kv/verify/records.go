@@ -210,6 +210,11 @@ func (v *recordChecks) checkOrderLicense(
 			bad("license_other_order", "its license %s names %s", id, orderOrNone(l.OrderNo))
 		case !o.RefundedAt.IsZero() && l.RevokedAt.IsZero():
 			bad("refunded_license", "it was refunded, and its license %s was not revoked", id)
+		case o.Subscribed() && l.RevokedAt.IsZero():
+			if product, _ := o.Pays(); l.ProductID != product {
+				bad("license_product", "its subscription pays for %q, and its license %s is of %q", product, id,
+					l.ProductID)
+			}
 		}
 	})
 }

@@ -31,6 +31,8 @@
 //	orderchanges.go    cancel and refund orders
 //	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
 //	outsidepayments.go record payments that a shop has received itself
+//	subscriptions.go   subscriptions and their invoices
+//	planchanges.go     changes of what subscriptions pay for
 //	payments.go        lists of the payments of an order
 //	sandbox.go         what the sandbox knows about orders of test mode
 //	products.go        products

@@ -31,7 +31,13 @@ func (o *Orders) NoteSubscription(
 	ctx context.Context, order licensing.Order, note licensing.NoteSubscription,
 ) (now licensing.Order, noted bool, err error) {
 	note.After = order.Answers
-	result, err := o.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), note)
+	ref := licensing.OrderRef(order.Owner, order.OrderNo)
+	var result licensing.Result
+	if note.Made {
+		result, err = o.notePlan(ctx, ref, note)
+	} else {
+		result, err = o.engine.Do(ctx, ref, note)
+	}
 	return result.Order, result.Created, err
 }
 
@@ -61,8 +67,9 @@ func (o *Orders) InvoiceRecorded(
 }
 
 // RecordInvoice stores the record of a paid invoice, counts the invoice in its order and extends the order's license,
-// in one transaction. It is a no-op for an invoice that has a record, and for the invoice that was paid with the
-// payment of the order.
+// in one transaction. In the same transaction, a planned change takes effect with the first invoice of its period.
+// RecordInvoice is a no-op for an invoice that has a record, and for the invoice that was paid with the payment of the
+// order.
 //
 // In test mode the owner's budget may refuse the record: no money has moved.
 func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoice licensing.Payment) error {
@@ -77,23 +84,28 @@ func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoi
 		if err != nil || invoice.ProviderID == stored.Payment {
 			return none, err
 		}
+		planned, err := o.plannedProduct(ctx, &stored)
+		if err != nil {
+			return none, err
+		}
+		invoice.ProductID = stored.ProductOf(invoice.PeriodStart)
 		record := licensing.PaymentRef(order.Owner, invoice.Provider, invoice.Reference)
 		ref := licensing.OrderRef(order.Owner, order.OrderNo)
 		steps := []node.Step{
 			{Ref: record, Cmd: licensing.AddInvoice{Invoice: invoice}},
 			{Ref: ref, Then: func(added licensing.Result) licensing.Command {
-				return licensing.CountInvoice{New: added.Created, Invoice: invoice}
+				return licensing.CountInvoice{New: added.Created, Invoice: invoice, Planned: planned}
 			}},
 		}
 		locks := []licensing.Ref{record, ref}
 		if !stored.LicenseKey.IsZero() {
 			license := licensing.LicenseRef(stored.LicenseKey)
 			locks, steps = append(locks, license), append(steps, node.Step{
-				Ref: license, Then: func(added licensing.Result) licensing.Command {
-					if !added.Created {
+				Ref: license, After: func(counted licensing.Result) licensing.Command {
+					if !counted.Created {
 						return licensing.ExtendLicense{}
 					}
-					return licensing.ExtendLicense{End: stored.PaidUntil(invoice.PeriodEnd)}
+					return licensing.ExtendLicense{End: stored.PaidUntil(invoice.PeriodEnd), Plan: counted.Plan}
 				},
 			})
 		}

@@ -17,6 +17,7 @@ const (
 	metaOrder   = "order_no"
 	metaAttempt = "attempt"
 	metaRefund  = "refund_no"
+	metaChange  = "change_no" // of a subscription: the number of the latest change of its amount
 )
 
 const checkouts = "/v1/checkout/sessions"

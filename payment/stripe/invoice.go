@@ -29,11 +29,10 @@ func (p *Provider) lookAtInvoice(ctx context.Context, id string) (payment.State,
 			state.Subscription = parent.SubscriptionDetails.Subscription.ID
 		}
 	}
-	end, err := p.paidUntil(ctx, invoice)
-	if err != nil {
+	var err error
+	if state.PeriodStart, state.PeriodEnd, err = p.paidPeriod(ctx, invoice); err != nil {
 		return payment.State{}, err
 	}
-	state.PeriodEnd = end
 	if intent := paidBy(invoice); intent != "" {
 		if err := p.addPayment(ctx, &state, intent); err != nil {
 			return payment.State{}, err
@@ -42,11 +41,17 @@ func (p *Provider) lookAtInvoice(ctx context.Context, id string) (payment.State,
 	if paid := invoice.StatusTransitions; paid != nil && paid.PaidAt != 0 {
 		state.At = moment(paid.PaidAt)
 	}
+	return withAmount(state, chargedBy(invoice), invoice.Currency)
+}
+
+// chargedBy returns what the buyer pays of an invoice, without tax. A change to a lower amount in the middle of a
+// period is an invoice of less than nothing: a credit, which the next invoices use up.
+func chargedBy(invoice *sdk.Invoice) int64 {
 	amount := invoice.Total
 	if invoice.AutomaticTax != nil && invoice.AutomaticTax.Enabled {
 		amount = invoice.Subtotal
 	}
-	return withAmount(state, amount, invoice.Currency)
+	return max(amount-(invoice.Total-invoice.AmountDue), 0)
 }
 
 func invoiceOutcome(invoice *sdk.Invoice) payment.Outcome {
@@ -91,10 +96,9 @@ func (p *Provider) addPayment(ctx context.Context, state *payment.State, id stri
 	return err
 }
 
-// paidUntil returns the end of the period that an invoice pays for: that of the subscription's line. Prorations pay for
-// a part of a period that another invoice has paid for, so they don't count. The zero time: the invoice has no such
-// line.
-func (p *Provider) paidUntil(ctx context.Context, invoice *sdk.Invoice) (end time.Time, err error) {
+// paidPeriod returns the period that an invoice pays for: that of the subscription's line. Prorations pay for a part of
+// a period that another invoice has paid for, so they don't count. The times are zero if the invoice has no such line.
+func (p *Provider) paidPeriod(ctx context.Context, invoice *sdk.Invoice) (start, end time.Time, err error) {
 	lines := invoice.Lines
 	for range findPages {
 		if lines == nil {
@@ -107,7 +111,7 @@ func (p *Provider) paidUntil(ctx context.Context, invoice *sdk.Invoice) (end tim
 				continue
 			}
 			if until := moment(line.Period.End); until.After(end) {
-				end = until
+				start, end = moment(line.Period.Start), until
 			}
 		}
 		if !lines.HasMore || len(lines.Data) == 0 {
@@ -118,11 +122,11 @@ func (p *Provider) paidUntil(ctx context.Context, invoice *sdk.Invoice) (end tim
 		params.StartingAfter = sdk.String(lines.Data[len(lines.Data)-1].ID)
 		next := &sdk.InvoiceLineItemList{}
 		if err := p.list(ctx, sdk.FormatURLPath("/v1/invoices/%s/lines", invoice.ID), params, next); err != nil {
-			return time.Time{}, err
+			return time.Time{}, time.Time{}, err
 		}
 		lines = next
 	}
-	return end, nil
+	return start, end, nil
 }
 
 // Invoices implements [payment.Provider].

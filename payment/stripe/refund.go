@@ -13,8 +13,8 @@ import (
 
 const refunds = "/v1/refunds"
 
-// maxRefundKeys bounds the idempotency keys of one refund.
-const maxRefundKeys = 5
+// maxKeys bounds the idempotency keys of one refund, or of one change of a subscription.
+const maxKeys = 5
 
 // Refund implements [payment.Provider]. Our number of the refund names the idempotency key, and stands in the metadata,
 // so that the refund is found after the key is forgotten.
@@ -66,7 +66,7 @@ func (p *Provider) Refund(
 		case found != nil:
 			state, err := p.refundState(found)
 			return state, failed("read the refund", err)
-		case cause == causeSpent && replayedError(err) && n < maxRefundKeys:
+		case cause == causeSpent && replayedError(err) && n < maxKeys:
 			continue
 		case cause == causeRefused, cause == causeMissing:
 			return payment.State{}, fmt.Errorf("%w: %w", payment.ErrRefused, failed("make a refund", err))

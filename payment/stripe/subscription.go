@@ -61,7 +61,6 @@ func (p *Provider) Change(
 ) (payment.State, error) {
 	path := sdk.FormatURLPath(subscriptions+"/%s", order.Subscription)
 	params := &sdk.SubscriptionUpdateParams{}
-	key := ""
 	switch {
 	case change.End == payment.EndNow:
 		return p.endSubscription(ctx, path, order.Subscription)
@@ -70,18 +69,47 @@ func (p *Provider) Change(
 	case change.Resume:
 		params.CancelAtPeriodEnd = sdk.Bool(false)
 	default:
-		if err := p.changePrice(ctx, path, order, change, params); err != nil {
-			return payment.State{}, refusedChange(err)
-		}
-		if change.Once != "" {
-			key = "change/" + change.Once
-		}
+		return p.changePrice(ctx, path, order, change)
 	}
 	changed := &sdk.Subscription{}
-	if err := p.post(ctx, path, key, params, changed); err != nil {
+	if err := p.post(ctx, path, "", params, changed); err != nil {
 		return payment.State{}, refusedChange(err)
 	}
 	return subscriptionState(changed)
+}
+
+// changePrice changes the amount of a subscription, once for each number of a change. The same request stores the
+// number in the subscription's metadata. So a change that was made is known as long as no later change is made, also
+// after Stripe has forgotten the idempotency key.
+//
+// Stripe repeats an error 500 under the same key for a day. When Stripe repeats it, the request of the key has ended:
+// if the subscription does not have the number then, changePrice takes the next key.
+func (p *Provider) changePrice(
+	ctx context.Context, path string, order licensing.Order, change payment.Change,
+) (payment.State, error) {
+	for n := 1; ; n++ {
+		now := &sdk.Subscription{}
+		if err := p.get(ctx, path, &sdk.SubscriptionRetrieveParams{}, now); err != nil {
+			return payment.State{}, refusedChange(err)
+		}
+		if now.Metadata[metaChange] == change.Once {
+			return subscriptionState(now)
+		}
+		params, err := newPrice(now, order, change)
+		if err != nil {
+			return payment.State{}, fmt.Errorf("%w: %w", payment.ErrRefused, err)
+		}
+		changed := &sdk.Subscription{}
+		err = p.post(ctx, path, fmt.Sprint("change/", change.Once, "/", n), params, changed)
+		switch {
+		case err == nil:
+			state, err := subscriptionState(changed)
+			state.Changed = change.Once
+			return state, err
+		case causeOf(err) != causeSpent || !replayedError(err) || n == maxKeys:
+			return payment.State{}, refusedChange(err)
+		}
+	}
 }
 
 // endSubscription cancels a subscription at once. To cancel a canceled subscription is a no-op.
@@ -101,24 +129,22 @@ func (p *Provider) endSubscription(ctx context.Context, path, id string) (paymen
 	return subscriptionState(canceled)
 }
 
-// changePrice sets the parameters for another amount. The product at Stripe stays, and so does the interval.
-func (p *Provider) changePrice(
-	ctx context.Context, path string, order licensing.Order, change payment.Change,
-	params *sdk.SubscriptionUpdateParams,
-) error {
+var errItems = errors.New("the subscription has not exactly one item with a price")
+
+// newPrice returns the parameters for another amount. The product at Stripe stays, and so does the interval.
+func newPrice(
+	now *sdk.Subscription, order licensing.Order, change payment.Change,
+) (*sdk.SubscriptionUpdateParams, error) {
 	amount, err := toStripe(change.Amount, order.Currency)
 	if err != nil {
-		return err
-	}
-	now := &sdk.Subscription{}
-	if err := p.get(ctx, path, &sdk.SubscriptionRetrieveParams{}, now); err != nil {
-		return err
+		return nil, err
 	}
 	if now.Items == nil || len(now.Items.Data) != 1 || now.Items.Data[0].Price == nil ||
 		now.Items.Data[0].Price.Recurring == nil || now.Items.Data[0].Price.Product == nil {
-		return errors.New("the subscription has not exactly one item with a price")
+		return nil, errItems
 	}
 	price := now.Items.Data[0].Price
+	params := &sdk.SubscriptionUpdateParams{Metadata: map[string]string{metaChange: change.Once}}
 	params.Items = []*sdk.SubscriptionUpdateItemParams{{
 		ID: sdk.String(now.Items.Data[0].ID),
 		PriceData: &sdk.SubscriptionUpdateItemPriceDataParams{
@@ -134,7 +160,7 @@ func (p *Provider) changePrice(
 		params.ProrationBehavior = sdk.String("always_invoice")
 		params.PaymentBehavior = sdk.String("error_if_incomplete") // a declined card changes nothing
 	}
-	return nil
+	return params, nil
 }
 
 // refusedChange returns the error of a change, which is ErrRefused if Stripe refuses the change for good.
@@ -180,6 +206,7 @@ func subscriptionState(s *sdk.Subscription) (payment.State, error) {
 	state := payment.State{
 		Object:       payment.Object{Kind: payment.ObjectSubscription, ID: s.ID},
 		OrderNo:      s.Metadata[metaOrder],
+		Changed:      s.Metadata[metaChange],
 		Subscription: s.ID,
 		Live:         s.Livemode,
 		At:           moment(s.Created),

@@ -135,7 +135,7 @@ func TestEndSubscription(t *testing.T) {
 func TestChangeAmount(t *testing.T) {
 	f := newFixture(t)
 	order, begun := f.subscribed(1000, monthly, fakestripe.CardPays)
-	if state, err := f.provider.Change(t.Context(), order, payment.Change{Amount: 2000}); err != nil ||
+	if state, err := f.provider.Change(t.Context(), order, payment.Change{Amount: 2000, Once: "chg_0"}); err != nil ||
 		state.Amount != 2000 || !state.PeriodEnd.Equal(begun.PeriodEnd) {
 		t.Errorf("%+v, %v", state, err)
 	}

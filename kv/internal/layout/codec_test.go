@@ -197,6 +197,15 @@ func TestGoldenValues(t *testing.T) {
 	changing := *order
 	changing.Change = licensing.SubscriptionChange{Kind: licensing.ChangeEnd}
 	show("order with a change of its subscription", (&Order{Order: changing, Writers: license.Writers}).Encode())
+	planned := licensing.Plan{ProductID: "team", Amount: 3000, SetMaximum: true, MaxDevices: 25,
+		Terms: licensing.DefaultTerms()}
+	changing.Change = licensing.SubscriptionChange{
+		Kind: licensing.ChangePlan, Number: "chg_1", Later: true, Plan: new(planned),
+	}
+	planned.From = order.CreatedAt.AddDate(0, 1, 0)
+	changing.Next, changing.Plan = &planned, &licensing.Plan{ProductID: "solo", Amount: 900}
+	show("order with changes of what its subscription pays for",
+		(&Order{Order: changing, Writers: license.Writers}).Encode())
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
 	rolledOut := goldenProduct()

@@ -175,5 +175,15 @@ func EventOrder(o *licensing.Order) licensing.Order {
 		RefundDue: o.RefundDue, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
 		Refunded: o.Refunded, Refunds: o.Refunds, RefundNo: o.RefundNo, Refunding: o.Refunding,
 		SubscriptionStatus: o.SubscriptionStatus, PaidEnd: o.PaidEnd, CancelAt: o.CancelAt,
+		Plan: o.Plan, Next: withoutTerms(o.Next),
 	}
+}
+
+func withoutTerms(plan *licensing.Plan) *licensing.Plan {
+	if plan == nil {
+		return nil
+	}
+	shown := *plan
+	shown.Terms = licensing.Terms{}
+	return &shown
 }

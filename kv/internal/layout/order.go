@@ -66,7 +66,9 @@ func (s *Order) table() fieldTable {
 		numberField(51, &o.Invoices),
 		numberField(52, &o.Invoiced),
 		boolField(53, &o.EndDue),
-		{60, changeVar{&o.Change}},
+		messageField(60, &o.Change, changeTable),
+		pointerField(61, &o.Next, planTable),
+		pointerField(62, &o.Plan, planTable),
 		timeField(45, &o.AskAt),
 		numberField(34, &o.Paid),
 		numberField(35, &o.Refunded),
@@ -105,20 +107,20 @@ func (v refundingVar) read(f Field) error {
 	return nil
 }
 
-// changeVar is an open change of a subscription.
-type changeVar struct{ at *licensing.SubscriptionChange }
-
+// changeTable lists the fields of an open change of a subscription.
 func changeTable(c *licensing.SubscriptionChange) fieldTable {
-	return fieldTable{textField(1, &c.Kind)}
+	return fieldTable{
+		textField(1, &c.Kind), textField(2, &c.Number), boolField(3, &c.Later), pointerField(4, &c.Plan, planTable),
+	}
 }
 
-func (v changeVar) write(b []byte, num protowire.Number) []byte {
-	if v.at.Kind == "" {
-		return b
+// planTable lists the fields of what a subscription pays for.
+func planTable(p *licensing.Plan) fieldTable {
+	return fieldTable{
+		textField(1, &p.ProductID), numberField(2, &p.Amount), boolField(3, &p.SetMaximum),
+		numberField(4, &p.MaxDevices), {5, termsOrNone{termsVar{&p.Terms}}}, timeField(6, &p.From),
 	}
-	return appendMessage(b, num, changeTable(v.at))
 }
-func (v changeVar) read(f Field) error { return decodeMessage(f.Bytes, changeTable(v.at).read) }
 
 // arrayOrNone is an array that is not written if every byte is zero: orders in events have no pay token, paid orders
 // have no salt, and most orders have no seed of keys.

@@ -165,6 +165,16 @@ func (v termsVar) write(b []byte, num protowire.Number) []byte {
 	return appendMessage(b, num, termsTable(v.at))
 }
 
+// termsOrNone are terms that are not written if they are zero.
+type termsOrNone struct{ termsVar }
+
+func (v termsOrNone) write(b []byte, num protowire.Number) []byte {
+	if *v.at == (licensing.Terms{}) {
+		return b
+	}
+	return v.termsVar.write(b, num)
+}
+
 func (v termsVar) read(f Field) error {
 	*v.at = licensing.Terms{}
 	limited, table := false, termsTable(v.at)
