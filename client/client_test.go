@@ -305,6 +305,13 @@ func walkSubscription(t *testing.T, shop *client.Client) {
 	if !o.Subscription.CancelAt.IsZero() {
 		t.Errorf("resumed: %+v", o.Subscription)
 	}
+	five := 5
+	o = must[*client.Order](t)(shop.ChangeSubscription(ctx, order.OrderNo,
+		client.SubscriptionChange{Amount: 1800, MaxDevices: &five}))
+	if c := o.Subscription.PlannedChange; c == nil || c.ProductID != "cloud" || c.Amount != 1800 ||
+		*c.MaxDevices != five || !c.From.Equal(o.Subscription.CurrentPeriodEnd) || o.Subscription.Amount != 900 {
+		t.Errorf("planned: %+v", o.Subscription)
+	}
 	o = must[*client.Order](t)(shop.CancelSubscription(ctx, order.OrderNo, client.EndNow))
 	if o.Subscription.Status != "canceled" {
 		t.Errorf("ended: %+v", o.Subscription)

@@ -54,6 +54,19 @@ type Subscription struct {
 	Status           string    `json:"status"`             // active, past_due or canceled
 	CurrentPeriodEnd time.Time `json:"current_period_end"` // the end of the period that is paid for
 	CancelAt         time.Time `json:"cancel_at"`          // when it ends, or has ended; zero: it renews
+	// ProductID and Amount are what the present period is paid for, and what it costs.
+	ProductID string `json:"product_id"`
+	Amount    int64  `json:"amount"`
+	// PlannedChange takes effect with the next period; nil: there is none.
+	PlannedChange *PlannedChange `json:"planned_change"`
+}
+
+// PlannedChange is a change of a subscription that takes effect with its next period.
+type PlannedChange struct {
+	ProductID  string    `json:"product_id"`
+	Amount     int64     `json:"amount"`
+	MaxDevices *int      `json:"max_devices"` // nil: that of the new product, or as it is if the product stays
+	From       time.Time `json:"from"`
 }
 
 // NewOrder describes an order to create. ProductID, Amount and Currency are required.
@@ -201,7 +214,7 @@ func (c *Client) RefundPart(
 	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
 }
 
-// SubscriptionEnd is when a subscription ends.
+// SubscriptionEnd is when a subscription ends, or when a change of it takes effect.
 type SubscriptionEnd string
 
 // The ends.
@@ -225,6 +238,25 @@ func (c *Client) CancelSubscription(
 // orders:subscriptions.
 func (c *Client) ResumeSubscription(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
 	return c.order(ctx, "POST /v1/orders/{order_no}/subscription/resume", []string{orderNo}, nil, options)
+}
+
+// SubscriptionChange is what a subscription is to pay for.
+type SubscriptionChange struct {
+	ProductID string `json:"product_id,omitempty"` // a product with the same interval; empty: the product stays
+	Amount    int64  `json:"amount"`               // of each period, in the minor unit
+	// MaxDevices of the license; 0: unlimited; nil: that of the new product, or as it is if the product stays.
+	MaxDevices *int `json:"max_devices,omitempty"`
+	// At is when the change takes effect; empty: with the next period. A buyer pays the difference of a change now, or
+	// gets a credit for the next invoices.
+	At SubscriptionEnd `json:"at,omitempty"`
+}
+
+// ChangeSubscription changes what the subscription of an order pays for. If the buyer's card is declined, the service
+// returns ReasonProviderFailed, and nothing changes. The API key needs the scope orders:subscriptions.
+func (c *Client) ChangeSubscription(
+	ctx context.Context, orderNo string, change SubscriptionChange, options ...CallOption,
+) (*Order, error) {
+	return c.order(ctx, "POST /v1/orders/{order_no}/subscription/change", []string{orderNo}, change, options)
 }
 
 // SubscriptionPortal returns the URL of the payment provider's page where the buyer changes the card of an order's

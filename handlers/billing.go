@@ -72,6 +72,17 @@ type subscription struct {
 	Status    licensing.SubscriptionStatus `json:"status"`
 	PeriodEnd timestamp                    `json:"current_period_end"`
 	CancelAt  timestamp                    `json:"cancel_at"`
+	ProductID string                       `json:"product_id"`
+	Amount    int64                        `json:"amount"`
+	Planned   *plannedChange               `json:"planned_change,omitempty"`
+}
+
+// plannedChange is a change of a subscription that takes effect with its next period.
+type plannedChange struct {
+	ProductID  string    `json:"product_id"`
+	Amount     int64     `json:"amount"`
+	MaxDevices *int      `json:"max_devices"`
+	From       timestamp `json:"from"`
 }
 
 // subscriptionAnswer shows the subscription of an order; nil: it has none.
@@ -79,5 +90,15 @@ func subscriptionAnswer(o *licensing.Order) *subscription {
 	if o.SubscriptionStatus == "" {
 		return nil
 	}
-	return &subscription{o.SubscriptionStatus, timestamp(o.PaidEnd), timestamp(o.CancelAt)}
+	answer := &subscription{
+		Status: o.SubscriptionStatus, PeriodEnd: timestamp(o.PaidEnd), CancelAt: timestamp(o.CancelAt),
+	}
+	answer.ProductID, answer.Amount = o.Pays()
+	if next := o.Next; next != nil {
+		answer.Planned = &plannedChange{ProductID: next.ProductID, Amount: next.Amount, From: timestamp(next.From)}
+		if next.SetMaximum {
+			answer.Planned.MaxDevices = &next.MaxDevices
+		}
+	}
+	return answer
 }

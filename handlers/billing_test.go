@@ -51,6 +51,40 @@ func (s *fixture) subscribed() string {
 	return "/v1/orders/" + made.text("order_no")
 }
 
+// TestSubscriptionChange: a subscription is changed at once, and with its next period.
+func TestSubscriptionChange(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	order := s.subscribed()
+	path := order + "/subscription/change"
+	s.product("team", `"billing":{"interval":"P1M"},"max_devices":25`).must(t, 0)
+	license := s.send("GET", order, keyAll, "").must(t, 0).text("license_key")
+	f := func(body, product string, amount float64, devices float64, planned bool, headers ...string) {
+		t.Helper()
+		got := s.send("POST", path, keyAll, body, headers...).must(t, 0)
+		now := got.data["subscription"].(map[string]any)
+		l := s.send("GET", "/v1/licenses/"+license, keyAll, "").must(t, 0)
+		if now["product_id"] != product || now["amount"] != amount || (now["planned_change"] != nil) != planned ||
+			l.data["product_id"] != product || l.data["max_devices"] != devices ||
+			got.data["product_id"] != "cloud" || got.data["amount"] != 900.0 {
+			t.Errorf("%s: %s, %s", body, got.body, l.body)
+		}
+	}
+	f(`{"product_id":"team","amount":3000,"at":"now"}`, "team", 3000, 25, false, "Idempotency-Key", "change-1")
+	f(`{"amount":1800,"max_devices":6,"at":"now"}`, "team", 1800, 6, false)
+	f(`{"product_id":"team","amount":3000,"at":"now"}`, "team", 1800, 6, false, "Idempotency-Key", "change-1")
+	f(`{"product_id":"cloud","amount":900}`, "team", 1800, 6, true)
+	s.send("POST", path, keyAll, `{"amount":5000,"at":"now"}`).must(t, 40902)
+	f(`{"amount":1800,"at":"period_end"}`, "team", 1800, 6, false)
+	s.send("POST", path, keyAll, `{"product_id":"none","amount":1}`).must(t, 40404)
+	for _, body := range []string{`{}`, `{"amount":0}`, `{"amount":1,"at":"soon"}`, `{"amount":1,"product_id":""}`,
+		`{"amount":1,"max_devices":-1}`} {
+		s.send("POST", path, keyAll, body).must(t, 42200)
+	}
+	s.send("POST", order+"/subscription/cancel", keyAll, `{"at":"now"}`).must(t, 0)
+	s.send("POST", path, keyAll, `{"amount":5000}`).must(t, 40902)
+}
+
 // TestSubscriptionRoutes: a subscription is canceled, resumed and canceled again. A repeated request changes nothing.
 func TestSubscriptionRoutes(t *testing.T) {
 	t.Parallel()

@@ -627,6 +627,18 @@ var goldenCases = []struct {
 	{"subscription_cancel", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: s.subscribed() + "/subscription/cancel", key: keyAll}
 	}},
+	{"subscription_change", nil, func(s *fixture) wire {
+		path := s.subscribed()
+		s.product("team", `"billing":{"interval":"P1M"},"max_devices":25`).must(s.t, 0)
+		return wire{method: "POST", path: path + "/subscription/change", key: keyAll,
+			body: `{"product_id":"team","amount":3000}`}
+	}},
+	{"42200_interval", nil, func(s *fixture) wire {
+		path := s.subscribed()
+		s.product("yearly", `"billing":{"interval":"P1Y"}`).must(s.t, 0)
+		return wire{method: "POST", path: path + "/subscription/change", key: keyAll,
+			body: `{"product_id":"yearly","amount":3000,"at":"now"}`}
+	}},
 	{"40902_subscription", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/subscription/resume",
 			key: keyAll}

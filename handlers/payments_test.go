@@ -98,6 +98,7 @@ func TestMoneyScopes(t *testing.T) {
 			{"orders:payments", path + "/payments", `{"reference":"INV-1"}`}, {"orders:refunds", path + "/refund", ""},
 			{"orders:subscriptions", path + "/subscription/cancel", ""},
 			{"orders:subscriptions", path + "/subscription/resume", ""},
+			{"orders:subscriptions", path + "/subscription/change", `{"amount":1}`},
 			{"orders:subscriptions", path + "/subscription/portal", ""},
 		} {
 			allowed := slices.Contains([]string{"*", c.needed}, scope)

@@ -35,6 +35,7 @@ var growing = map[string]bool{
 	"POST /v1/orders/{order_no}/refund":                     false,
 	"POST /v1/orders/{order_no}/subscription/cancel":        false,
 	"POST /v1/orders/{order_no}/subscription/resume":        false,
+	"POST /v1/orders/{order_no}/subscription/change":        false,
 	"POST /v1/orders/{order_no}/subscription/portal":        false, // stores nothing
 	"PUT /v1/orders/{order_no}/sandbox_payment":             false, // like the pay page
 	"PUT /v1/orders/{order_no}/sandbox":                     false,

@@ -220,6 +220,10 @@ func apiRoutes() []route {
 			orderRoutes.resumeSubscription, idempotent).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
 				licensing.ReasonProviderFailed),
+		keyed[planChange]("POST", "/v1/orders/{order_no}/subscription/change", "orders:subscriptions",
+			orderRoutes.changePlan).
+			refuses(licensing.ReasonProductNotFound, licensing.ReasonInvalidOrderState,
+				licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 		keyed[orderPath]("POST", "/v1/orders/{order_no}/subscription/portal", "orders:subscriptions",
 			orderRoutes.openPortal, idempotent).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"licet/licensing"
+	"licet/node/service"
 )
 
 // When a subscription ends.
@@ -58,6 +59,35 @@ func (s orderRoutes) changeSubscription(
 ) (order, error) {
 	o, replayed, err := s.cfg.Desk.ChangeSubscription(ctx, c.owner(), in.OrderNo.value,
 		licensing.ChangeSubscription{Change: change}, key.once)
+	return s.changedOrder(ctx, c, &o, replayed, err)
+}
+
+// planChange asks to change what the subscription of an order pays for.
+type planChange struct {
+	orderPath
+	ProductID      text    `json:"product_id"`
+	Amount         integer `json:"amount"`
+	MaxDevices     integer `json:"max_devices"`
+	At             text    `json:"at"`
+	idempotencyKey `json:"-"`
+}
+
+func (in *planChange) check(c *checks) {
+	c.otherProductID("product_id", in.ProductID)
+	c.integer("amount", in.Amount, true, 1, licensing.MaxAmount)
+	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
+	c.effect("at", in.At)
+}
+
+// changePlan changes what the subscription of an order pays for.
+func (s orderRoutes) changePlan(ctx context.Context, c *call, in planChange) (order, error) {
+	plan := service.NewPlan{
+		ProductID: in.ProductID.value, Amount: int64(in.Amount.value), Later: in.At.value != endsNow,
+	}
+	if in.MaxDevices.given {
+		plan.MaxDevices = new(int(in.MaxDevices.value))
+	}
+	o, replayed, err := s.cfg.Desk.ChangePlan(ctx, c.owner(), in.OrderNo.value, plan, in.once)
 	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 

@@ -152,6 +152,14 @@ func (c *checks) productID(field string, in text) {
 	}
 }
 
+// otherProductID checks the id of a product that may be left out.
+func (c *checks) otherProductID(field string, in text) {
+	limits := Limits{MinLength: 1, MaxLength: maxProductID, Pattern: patternProductID}
+	if !c.describe(field, limits) && in.given && !validProductID(in.value) {
+		c.add(field, problemProductID())
+	}
+}
+
 func problemProductID() string {
 	return fmt.Sprintf("must be 1 to %d of the characters A-Z a-z 0-9 . _ -", maxProductID)
 }

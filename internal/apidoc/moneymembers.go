@@ -12,8 +12,20 @@ func moneyMembers() map[string]string {
 		"subscription":    "the [subscription](#subscriptions) of the order; left out: there is none yet",
 		"Subscription.status": "`past_due`: the latest payment has failed, and the provider tries again; " +
 			"`canceled`: it has ended",
-		"current_period_end":     "the end of the period that is paid for",
-		"cancel_at":              "when the subscription ends, or has ended; null: it renews",
+		"current_period_end":      "the end of the period that is paid for",
+		"cancel_at":               "when the subscription ends, or has ended; null: it renews",
+		"Subscription.product_id": "the product that the present period is paid for",
+		"Subscription.amount":     "what the present period costs, in the minor unit",
+		"planned_change":          "the change that takes effect with the next period; left out: there is none",
+		"PlannedChange.amount":    "what each period costs from then on, in the minor unit",
+		"PlannedChange.max_devices": "of the license from then on; null: that of the new product, or as it is if the " +
+			"product stays",
+		"PlannedChange.from":     "the begin of the first period that it is for",
+		"PlanChange.product_id":  "a product with the same interval. Left out: the product stays",
+		"PlanChange.amount":      "what each period is to cost, in the minor unit",
+		"PlanChange.max_devices": "of the license; 0: unlimited. Left out: that of the new product, or as it is",
+		"PlanChange.at": "`now`: the buyer pays the difference for the rest of the period; or `period_end`: from the " +
+			"next period on. Left out: `period_end`",
 		"SubscriptionEnd.at":     "`now`, or `period_end`, the end of the paid period. Left out: `period_end`",
 		"Portal.url":             "the provider's page, for the buyer alone, valid for a short time",
 		"refund_due":             "true while money is to be refunded and the payment provider has not confirmed it",

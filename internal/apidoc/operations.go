@@ -127,6 +127,10 @@ func operations() map[string]operation {
 		"POST /v1/orders/{order_no}/subscription/resume": {
 			"resumeSubscription", "lets a subscription renew that would end", "cancel-or-resume-a-subscription", "",
 		},
+		"POST /v1/orders/{order_no}/subscription/change": {
+			"changeSubscription", "changes the product, amount or devices of a subscription", "change-a-subscription",
+			"subscription_change",
+		},
 		"POST /v1/orders/{order_no}/subscription/portal": {
 			"openPortal", "makes a link to the provider's page for the card of a subscription",
 			"change-the-card-of-a-subscription", "",

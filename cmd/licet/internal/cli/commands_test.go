@@ -131,6 +131,16 @@ func TestShop(t *testing.T) {
 			t.Errorf("%s: the order is %v", verb, o)
 		}
 	}
+	u.must("products", "put", "team", "--billing", "P1M", "--max-devices", "25")
+	o := u.asJSON("orders", "change-subscription", cloud, "--product-id", "team", "--amount", "3000", "--now", "--yes")
+	if now := o["subscription"].(map[string]any); now["product_id"] != "team" || now["amount"] != 3000.0 {
+		t.Errorf("changed: the order is %v", o)
+	}
+	o = u.asJSON("orders", "change-subscription", cloud, "--amount", "4800", "--max-devices", "40", "--yes")
+	planned, _ := o["subscription"].(map[string]any)["planned_change"].(map[string]any)
+	if planned["product_id"] != "team" || planned["max_devices"] != 40.0 {
+		t.Errorf("planned: the order is %v", o)
+	}
 	u.refuses(false, []string{"40904", "portal"}, "orders", "card-page", cloud)
 	if text := u.must("orders", "list", "--status", "canceled", "--product-id", "editor"); !strings.Contains(text,
 		second) || strings.Contains(text, number) {

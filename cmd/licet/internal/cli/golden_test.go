@@ -97,6 +97,8 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 		args = append(args, "--product-id", "editor", "--amount", "1", "--currency", "USD")
 	case "orders record-payment":
 		args = append(args, "--reference", "INV-2031-0042")
+	case "orders change-subscription":
+		args = append(args, "--product-id", "team", "--amount", "3000")
 	case "reports sales":
 		args = append(args, "--from", "2030-01-01", "--to", "2031-01-01")
 	case "products rollout":

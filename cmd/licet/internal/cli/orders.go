@@ -24,7 +24,8 @@ func (s orderGroup) orderCommands() *cobra.Command {
   licet orders list --status paid --all --output json`,
 		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRecordPayment(),
 		s.ordersPayments(), s.ordersRefund(), s.ordersCancelSubscription(),
-		s.ordersResumeSubscription(), s.ordersCardPage(), s.ordersEvents(), s.ordersExport())
+		s.ordersResumeSubscription(), s.ordersChangeSubscription(), s.ordersCardPage(), s.ordersEvents(),
+		s.ordersExport())
 }
 
 // words converts values of a string type to strings.

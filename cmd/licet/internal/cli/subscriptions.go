@@ -53,6 +53,44 @@ func (s orderGroup) ordersResumeSubscription() *cobra.Command {
 	})
 }
 
+func (s orderGroup) ordersChangeSubscription() *cobra.Command {
+	var change client.SubscriptionChange
+	var devices int
+	var now bool
+	return s.command(spec{
+		use: "change-subscription ORDER_NO", short: "Change the product, amount or devices of a subscription",
+		long: `Change what a subscription pays for from its next period on, or now with --now. Then the buyer pays the
+difference for the rest of the period, or gets a credit for the next invoices. If the card is declined, nothing changes.
+The command asks for confirmation on a terminal.`,
+		example: `  licet orders change-subscription ` + exampleOrder + ` --product-id team --amount 3000
+  licet orders change-subscription ` + exampleOrder + ` --amount 1800 --max-devices 6 --now`,
+		route: "POST /v1/orders/{order_no}/subscription/change", scope: scopeSubscriptions,
+		resumes: true, resumeHint: "repeat the command: the buyer pays the difference once",
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringVar(&change.ProductID, "product-id", "", "another product with the same interval")
+			flags.Int64Var(&change.Amount, "amount", 0, "what each period is to cost, in the minor unit (required)")
+			flags.IntVar(&devices, "max-devices", 0, "the license's limit of devices; 0: unlimited")
+			flags.BoolVar(&now, "now", false, "change it now, not with the next period")
+			_ = cmd.MarkFlagRequired("amount")
+			onceFlag(flags)
+			yesFlag(cmd)
+		},
+		run: func(c *session, args []string) error {
+			if err := c.confirm("Change the subscription of %s at %s?", args[0], c.target.url); err != nil {
+				return err
+			}
+			change.MaxDevices = changed(c, "max-devices", devices)
+			if now {
+				change.At = client.EndNow
+			}
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.ChangeSubscription(c.ctx, args[0], change, as...))
+			})
+		},
+	})
+}
+
 func (s orderGroup) ordersCardPage() *cobra.Command {
 	return s.command(spec{
 		use: "card-page ORDER_NO", short: "Make a link where the buyer changes the card of a subscription",
