@@ -43,7 +43,8 @@ func (in *receiptRequest) ask() licensing.ReceiptAsk {
 	return licensing.AskReceipt(in.Receipt.value, in.Nonce.given, time.Duration(in.ReceiptSeconds.value)*time.Second)
 }
 
-// sign returns the receipt for a result, signed; empty if the result has none. The transaction of the result has
+// sign returns the receipt for a result, signed; empty if the result has none. No entitlement of the receipt ends
+// before the receipt. The transaction of the result has
 // committed, so an error to read the keys is ErrOutcomeUnknown.
 func (s *Server) sign(
 	ctx context.Context, result *licensing.Result, entitled licensing.Entitled, in *receiptRequest,
@@ -59,11 +60,15 @@ func (s *Server) sign(
 	if err != nil {
 		return "", fmt.Errorf("%w: read the receipt keys: %v", licensing.ErrOutcomeUnknown, err)
 	}
-	issued := result.Receipt.IssuedAt
+	issued, ends := result.Receipt.IssuedAt, result.Receipt.ExpiresAt
+	now := s.cfg.Node.Now()
+	if end := entitled.NextEnd(l.TermsSince(), now).Truncate(time.Second); !end.IsZero() && end.Before(ends) {
+		ends = end
+	}
 	r := receipt.Receipt{
 		Issuer:    s.cfg.PublicURL,
 		LicenseID: l.Key.ID().String(), ProductID: l.ProductID,
-		IssuedAt: issued.Unix(), NotBefore: issued.Unix(), ExpiresAt: result.Receipt.ExpiresAt.Unix(),
+		IssuedAt: issued.Unix(), NotBefore: issued.Unix(), ExpiresAt: ends.Unix(),
 		AccountID: l.Owner.AccountID, Mode: string(l.Owner.Mode), DeviceID: result.Device.ID,
 		Status: string(l.Status(issued)), MaxDevices: l.MaxDevices, Trial: l.IsTrial(),
 		LicenseEndsAt: timeText(l.ExpiresAt), LeaseEndsAt: timeText(result.Device.LeaseEnd),
@@ -71,7 +76,7 @@ func (s *Server) sign(
 		Revision:    int64(l.Revision), RevocationsAge: int64(result.Receipt.RevocationAgeSeconds),
 		Nonce: in.Nonce.value, DeviceKey: receipt.KeyIDOf(in.DeviceKey.value),
 	}
-	if err := json.Unmarshal(metadata(entitled.At(l.TermsSince(), issued)), &r.Entitlements); err != nil {
+	if err := json.Unmarshal(metadata(entitled.At(l.TermsSince(), now)), &r.Entitlements); err != nil {
 		return "", err
 	}
 	r.ID = receiptID(&r)

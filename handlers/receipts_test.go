@@ -86,6 +86,17 @@ func TestReceipts(t *testing.T) {
 		*ends.LicenseEndsAt != "2030-01-03T00:00:00.000Z" || ends.Revision != back.Revision+1 {
 		t.Errorf("a license that ends: %+v", ends)
 	}
+	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"entitlements":{"beta":{"value":true,"expires_at":"`+
+		s.clock.Now().Add(90*time.Second).UTC().Format(time.RFC3339)+`"}}}`).must(t, 0)
+	beta := s.verified(s.activateFor(key, "pc", `,"receipt":true`), "pc")
+	if left := beta.ExpiresAt - s.clock.Now().Unix(); left < 89 || left > 91 || beta.Entitlements["beta"] == nil {
+		t.Errorf("an entitlement that ends first, in %d s: %+v", left, beta)
+	}
+	s.clock.advance(100 * time.Second)
+	if over := s.verified(s.activateFor(key, "pc", `,"receipt":true`), "pc"); over.Entitlements["beta"] != nil ||
+		over.ExpiresAt != ends.ExpiresAt {
+		t.Errorf("once the entitlement has ended: %+v", over)
+	}
 	for members, field := range map[string]string{`"receipt_seconds":59`: "receipt_seconds", `"nonce":""`: "nonce",
 		`"receipt_seconds":7776001`: "receipt_seconds"} {
 		got := s.send("POST", "/v1/licenses/activate", "", `{"license_key":"`+key+`","device_id":"pc",`+members+`}`)

@@ -268,6 +268,22 @@ func (e Entitled) At(since, now time.Time) string {
 	return joinMembers(members)
 }
 
+// NextEnd returns when the first one of the entitlements ends that a license has now; zero: none ends. since is
+// [License.TermsSince].
+func (e Entitled) NextEnd(since, now time.Time) (next time.Time) {
+	decided := ""
+	for i := range e {
+		if e[i].code == decided || e[i].ended(since, now) {
+			continue
+		}
+		decided = e[i].code
+		if end := e[i].endOf(since); !end.IsZero() && (next.IsZero() || end.Before(next)) {
+			next = end
+		}
+	}
+	return next
+}
+
 // Size returns about how many bytes the entitlements take.
 func (e Entitled) Size() int {
 	const each = 120
