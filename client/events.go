@@ -57,7 +57,15 @@ type EventData struct {
 	PreviousDeviceID  string   `json:"previous_device_id"` // of device.changed
 	ChangedComponents []string `json:"changed_components"` // of device.changed: the names
 	// DaysBeforeEnd is how many days before the end of the license it was due, of license.expiring.
-	DaysBeforeEnd int `json:"days_before_end"`
+	DaysBeforeEnd int      `json:"days_before_end"`
+	Dispute       *Dispute `json:"dispute"` // of order.disputed
+}
+
+// Dispute is a buyer's dispute of a payment at the bank.
+type Dispute struct {
+	Reference string `json:"reference"` // the id at the payment provider, as in the payments of the order
+	Status    string `json:"status"`    // open, won or lost
+	Amount    int64  `json:"amount"`    // in the currency of the order
 }
 
 // AccountUsage is how much an account stores in one mode, without events, and its budget. A limit or a budget of 0 is

@@ -80,6 +80,22 @@ func (s *fixture) renewed() {
 	}
 }
 
+// disputed records that the buyer disputes the payment of an order.
+func (s *fixture) disputed(number string) {
+	s.t.Helper()
+	ctx, owner := s.t.Context(), licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	o, err := s.node.Order(ctx, owner, number)
+	if err == nil {
+		err = s.node.NoteDispute(ctx, o, licensing.NoteDispute{Dispute: licensing.Payment{
+			Provider: o.PaidThrough(), Reference: "du_1", State: licensing.PaymentOpen, Amount: o.Amount,
+			Currency: o.Currency,
+		}}, true)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // recordEachType makes changes that record events of all types.
 func (s *fixture) recordEachType() {
 	s.t.Helper()
@@ -151,6 +167,7 @@ func (s *fixture) recordEachType() {
 	s.giveNotices()
 	s.clock.advance(3 * 24 * time.Hour)
 	s.giveNotices()
+	s.disputed(s.bring("paid").text("order_no"))
 }
 
 // testMessage returns the test message that an endpoint receives.

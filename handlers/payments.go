@@ -25,6 +25,7 @@ const (
 	typePayment = "payment"
 	typeRefund  = "refund"
 	typeInvoice = "invoice" // of a subscription
+	typeDispute = "dispute" // its status is open, won or lost
 
 	paymentSucceeded = "succeeded"
 	paymentPending   = "pending"
@@ -49,6 +50,8 @@ func paymentAnswer(p *licensing.Payment) orderPayment {
 		answer.Type = typeRefund
 	case licensing.KindOfInvoice:
 		answer.Type = typeInvoice
+	case licensing.KindOfDispute:
+		answer.Type, answer.Status = typeDispute, string(p.State)
 	}
 	switch p.State {
 	case licensing.PaymentPending:

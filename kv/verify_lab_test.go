@@ -213,6 +213,7 @@ func deviceIDs(n int) []string {
 type specimens struct {
 	paid, unpaid, canceled, sentBack, refunded licensing.Order      // sentBack was paid after it was canceled
 	owed                                       licensing.Order      // a refund is due
+	disputed, lost                             licensing.Order      // the dispute is open, or the buyer has won it
 	inline, spilled, lowered, fresh, ending    licensing.LicenseKey // fresh was granted once
 	free                                       licensing.Order      // made once
 	own                                        licensing.LicenseKey // changed once, with a product of its own
@@ -238,6 +239,18 @@ const labExternal = "OLD-1"
 // labAlias is the key of the alias of labExternal.
 func (l *lab) labAlias() string { return layout.AliasKey(l.keys.AliasOf(labOwner, labExternal)) }
 
+// dispute records a dispute of 300 of an order's payment.
+func (l *lab) dispute(o licensing.Order, id string, state licensing.PaymentState) licensing.Order {
+	l.t.Helper()
+	err := l.node.NoteDispute(l.ctx(), o, licensing.NoteDispute{Dispute: licensing.Payment{
+		Provider: o.PaidThrough(), Reference: id, State: state, Amount: 300, Currency: o.Currency,
+	}}, true)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return kvtest.Must(l.node.Order(l.ctx(), o.Owner, o.OrderNo))(l.t)
+}
+
 // fill makes the content of a store with real requests.
 func (l *lab) fill() specimens {
 	l.t.Helper()
@@ -254,6 +267,8 @@ func (l *lab) fill() specimens {
 	s.free = l.order(0)
 	s.owed = l.pay(l.order(600))
 	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licensing.RequestRefund{}, nil)
+	s.disputed = l.dispute(l.pay(l.order(700)), "du_open", licensing.PaymentOpen)
+	s.lost = l.dispute(l.pay(l.order(800)), "du_lost", licensing.PaymentLost)
 
 	kvtest.Must(l.store.IDKey(l.ctx(), kvtest.Ring(l.t), rand.Reader))(l.t)
 	s.inline = l.grant(3, `{"seat":1}`)

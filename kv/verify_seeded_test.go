@@ -266,6 +266,21 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		change(&record.Payment)
 		return seed{layout.PaymentKey(refund): record.Encode()}
 	}
+	dispute := func(of licensing.Order, id string) licensing.Ref {
+		return licensing.PaymentRef(labOwner, of.PaidThrough(), id)
+	}
+	openDispute, lostDispute := dispute(s.disputed, "du_open"), dispute(s.lost, "du_lost")
+	disputeSeed := func(ref licensing.Ref) func(func(*licensing.Payment)) seed {
+		return func(change func(*licensing.Payment)) seed {
+			record := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(ref))))(t)
+			change(&record.Payment)
+			return seed{layout.PaymentKey(ref): record.Encode()}
+		}
+	}
+	openSeed, lostSeed := disputeSeed(openDispute), disputeSeed(lostDispute)
+	lostAt := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(lostDispute))))(t).Payment.PaidAt
+	payments := layout.PaymentsFamily + layout.OwnerPath(labOwner)
+	openName, lostName := payments+verify.Opaque(openDispute.ID), payments+verify.Opaque(lostDispute.ID)
 	refundName := layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(refund.ID)
 	refundPlaceName := layout.PaymentsOf(labOwner, s.refunded.OrderNo) + "/" + verify.Opaque(refund.ID)
 	payment := licensing.PaymentRef(labOwner, licensing.ProviderOutside, labPayment)
@@ -853,6 +868,36 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a refund in no state", refundSeed(func(p *licensing.Payment) { p.State = "lost" }),
 			[]string{"order refunded_sum " + ord(s.refunded), "payment state " + refundName,
 				"sale misplaced " + saleName(refundRecord.PaidAt, refund)}},
+		{"an open dispute that its order does not name",
+			l.orderSeed(s.disputed, func(o *licensing.Order) { o.Disputes = "" }),
+			[]string{"order disputes " + ord(s.disputed), "order disputes " + ord(s.disputed)}},
+		{"an open dispute about which no sweep asks",
+			l.orderSeed(s.disputed, func(o *licensing.Order) { o.DisputeAskAt = time.Time{} }), []string{
+				misplaced("checkout %s x/c/" + s.disputed.DisputeAskAt.Format(time.RFC3339Nano) + "/" +
+					layout.OwnerPath(labOwner) + s.disputed.OrderNo), "order disputes " + ord(s.disputed)}},
+		{"a dispute that ended, and its order does not know",
+			openSeed(func(p *licensing.Payment) { p.State = licensing.PaymentWon }),
+			[]string{"order disputes " + ord(s.disputed)}},
+		{"a dispute in no state",
+			openSeed(func(p *licensing.Payment) { p.State = licensing.PaymentFailed }),
+			[]string{"order disputes " + ord(s.disputed), "payment state " + openName}},
+		{"a dispute without an answer",
+			openSeed(func(p *licensing.Payment) { p.Answers = 0 }), []string{"payment state " + openName}},
+		{"a lost dispute of which another amount counts",
+			lostSeed(func(p *licensing.Payment) { p.Counted-- }),
+			[]string{"order refunded_sum " + ord(s.lost), "payment sale_differs " + lostName}},
+		{"a lost dispute of which more counts than is disputed",
+			lostSeed(func(p *licensing.Payment) { p.Amount = 299 }), []string{"payment state " + lostName}},
+		{"a lost dispute without a time",
+			lostSeed(func(p *licensing.Payment) { p.PaidAt = time.Time{} }),
+			[]string{"payment sale_missing " + lostName,
+				"payment state " + lostName, "sale misplaced " + saleName(lostAt, lostDispute)}},
+		{"a dispute in another currency",
+			lostSeed(func(p *licensing.Payment) { p.Currency = "JPY" }), []string{"payment order_differs " + lostName,
+				"payment sale_differs " + lostName}},
+		{"a lost dispute that the order does not count",
+			l.orderSeed(s.lost, func(o *licensing.Order) { o.Refunds, o.Refunded = 0, 0 }),
+			[]string{"order refunded_sum " + ord(s.lost)}},
 		{"a payment that is pending", paymentSeed(func(p *licensing.Payment) { p.State = licensing.PaymentPending }),
 			[]string{"payment state " + paymentName, "sale misplaced " + saleName(s.outside.PaidAt, payment)}},
 		{"more refunded than was paid",

@@ -75,7 +75,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []verify.FamilyCount{
-		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 9}, {Name: "catalog", Keys: 2},
+		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 11}, {Name: "catalog", Keys: 2},
 		{Name: "listen_request", Keys: 0}, {Name: "backup", Keys: 0}, {Name: "books", Keys: 0},
 		{Name: "check_key", Keys: 1},
 		{Name: "epoch", Keys: 1}, {Name: "listener", Keys: 1}, {Name: "delivery_lease", Keys: 0},
@@ -85,18 +85,18 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "recount", Keys: 0}, {Name: "retired_master_key", Keys: 0},
 		{Name: "slot", Keys: 2}, {Name: "swept_events", Keys: 0}, {Name: "event_mark", Keys: 0},
 		{Name: "webhooks_mark", Keys: 1},
-		{Name: "device", Keys: 19}, {Name: "event", Keys: 44}, {Name: "settings", Keys: 1}, {Name: "customer", Keys: 2},
+		{Name: "device", Keys: 19}, {Name: "event", Keys: 53}, {Name: "settings", Keys: 1}, {Name: "customer", Keys: 2},
 		{Name: "owner", Keys: 2},
-		{Name: "listing", Keys: 17}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1},
-		{Name: "license", Keys: 17}, {Name: "metadata", Keys: 4}, {Name: "alias", Keys: 2}, {Name: "order", Keys: 9},
-		{Name: "order_owner", Keys: 9}, {Name: "payment", Keys: 8},
-		{Name: "payment_listing", Keys: 8}, {Name: "sale", Keys: 8},
+		{Name: "listing", Keys: 19}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1},
+		{Name: "license", Keys: 19}, {Name: "metadata", Keys: 4}, {Name: "alias", Keys: 2}, {Name: "order", Keys: 11},
+		{Name: "order_owner", Keys: 11}, {Name: "payment", Keys: 12},
+		{Name: "payment_listing", Keys: 12}, {Name: "sale", Keys: 11},
 		{Name: "product", Keys: 2}, {Name: "event_ledger", Keys: 0},
 		{Name: "receipt_keys", Keys: 1}, {Name: "revocation", Keys: 1}, {Name: "usage", Keys: 0},
 		{Name: "sandbox", Keys: 1},
 		{Name: "terms", Keys: 1}, {Name: "trial", Keys: 1},
 		{Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0},
-		{Name: "webhooks", Keys: 2}, {Name: "checkout", Keys: 0}, {Name: "leases", Keys: 1}, {Name: "rollout", Keys: 1},
+		{Name: "webhooks", Keys: 2}, {Name: "checkout", Keys: 1}, {Name: "leases", Keys: 1}, {Name: "rollout", Keys: 1},
 		{Name: "issue", Keys: 1},
 		{Name: "license_end", Keys: 3}, {Name: "license_notice", Keys: 1}, {Name: "order_end", Keys: 1},
 		{Name: "refund", Keys: 1}, {Name: "sandbox_renewal", Keys: 0},
@@ -114,7 +114,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 212 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 243 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -125,7 +125,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 212 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 243 {
 		t.Errorf("CountKeys returns %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -263,7 +263,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
-	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 211 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 242 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {

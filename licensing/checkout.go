@@ -110,13 +110,13 @@ func (o *Order) askSoon(now time.Time) {
 	}
 }
 
-// checkoutDue returns when a sweep asks the provider about the order's checkout or subscription.
+// checkoutDue returns when a sweep asks the provider about the order's checkout, subscription or disputes.
 func (o *Order) checkoutDue() Due {
 	switch {
 	case o.AskAt.IsZero():
-		return Due{}
+		return o.disputesDue()
 	case o.Subscribed() && o.Provider == ProviderSandbox:
-		return Due{Kind: DueSandbox, At: o.AskAt}
+		return Due{Kind: DueSandbox, At: o.AskAt}.or(o.disputesDue())
 	}
-	return Due{Kind: DueCheckout, At: o.AskAt}
+	return Due{Kind: DueCheckout, At: o.AskAt}.or(o.disputesDue())
 }

@@ -44,6 +44,7 @@
 //	order_commands.go       pay, cancel and expire an order
 //	refund_commands.go      refunds
 //	refund_elsewhere.go     refunds that were made at the payment provider, and refunds that fail after they were made
+//	dispute.go              disputes of payments
 //	subscription.go         subscriptions of orders, and their invoices
 //	subscription_change.go  changes of subscriptions that the shop requests
 //	checkout.go             attempts to pay an order at a payment provider

@@ -14,7 +14,7 @@ const (
 	DueLeases                           // remove lapsed leases of a license, see LapseLeases
 	DueTrial                            // forget the trial of a license, see ForgetTrial
 	DueLicenseNotice                    // record the next notice of a license, its end, or the end of its grace
-	DueCheckout                         // ask the payment provider about the checkout or subscription of an order
+	DueCheckout                         // ask the payment provider about a checkout, subscription or disputes
 	DueIssue                            // issue the other licenses of a paid order, see IssueLicenses
 	DueSandbox                          // ask the sandbox about the subscription of an order
 )

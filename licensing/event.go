@@ -24,6 +24,8 @@ const (
 	EventOrderPaymentSucceeded    EventType = "order.payment_succeeded"
 	EventOrderPaymentFailed       EventType = "order.payment_failed"
 	EventOrderSubscriptionChanged EventType = "order.subscription_changed"
+	// EventOrderDisputed reports that a buyer disputes a payment, or how the dispute has ended.
+	EventOrderDisputed EventType = "order.disputed"
 
 	EventLicenseIssued     EventType = "license.issued"
 	EventLicenseSuspended  EventType = "license.suspended"
@@ -66,6 +68,7 @@ func EventTypes() []EventType {
 		EventOrderCreated, EventOrderPaid, EventOrderExpired, EventOrderCanceled, EventOrderRefunded,
 		EventOrderRefundUpdated,
 		EventOrderPaymentSucceeded, EventOrderPaymentFailed, EventOrderSubscriptionChanged,
+		EventOrderDisputed,
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
 		EventLicenseExpiring, EventLicenseUpgraded, EventLicenseDeleted,
@@ -166,10 +169,10 @@ var trialMember = EventMember{Of: "license", Name: "trial", JSON: "true"}
 func (e *Event) OfTrial() bool { return slices.Contains(e.Members, trialMember) }
 
 // recordOrder records an event of the record's order.
-func (r *Record) recordOrder(event EventType, by Actor, now time.Time) {
+func (r *Record) recordOrder(event EventType, by Actor, now time.Time, members ...EventMember) {
 	r.Order.Sequence++
 	current := *r.Order
-	r.record(Event{Type: event, At: now, Sequence: current.Sequence, Actor: by, Order: &current})
+	r.record(Event{Type: event, At: now, Sequence: current.Sequence, Actor: by, Order: &current, Members: members})
 }
 
 // recordEndpoint records an event of one of the record's endpoints.

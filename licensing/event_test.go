@@ -259,7 +259,7 @@ func TestLimitEventOncePerMinute(t *testing.T) {
 
 func TestEventTypes(t *testing.T) {
 	types := licensing.EventTypes()
-	if len(types) != 29 || len(types) != len(slices.Compact(slices.Sorted(slices.Values(types)))) {
+	if len(types) != 30 || len(types) != len(slices.Compact(slices.Sorted(slices.Values(types)))) {
 		t.Errorf("the types are %v", types)
 	}
 	for _, e := range types {

@@ -141,6 +141,11 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now, Refunds: 1, Refunded: 1}),
 			TakeBackRefund{Refund: Payment{Reference: "ref_1", Amount: 1}}, 0},
 		{nothing, PutRefund{Refund: Payment{Reference: name}}, 0},
+		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now}), NoteDispute{Dispute: Payment{
+			Reference: strings.Repeat("d", 255), State: PaymentOpen, Amount: 1}}, paidGrowth},
+		{nothing, PutDispute{Dispute: Payment{Reference: name, Answers: 1}}, 0},
+		{orderOf(Order{Disputes: "du_1", DisputeAskAt: now}), PlanDisputes{}, 0},
+		{license, HoldLicense{Target: target, Begin: true}, 0},
 		{orderOf(Order{BuyerEmail: "a@shop.example"}), RedactOrder{BuyerEmail: "a@shop.example"}, 0},
 		{nothing, PutProduct{ID: "pro", Owner: owner, Name: name, Terms: terms, Metadata: long}, 0},
 		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner, Name: name}} },

@@ -26,7 +26,7 @@ func (SuspendLicense) DeviceID() string { return "" }
 
 func (c SuspendLicense) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
-	if err != nil || l.Status(now) == Revoked || l.Status(now) == Suspended {
+	if err != nil || l.Status(now) == Revoked || l.Status(now) == Suspended && l.StateReason != DisputeReason {
 		return NoGrowth
 	}
 	return NoGrowth.withReason(c.Reason)
@@ -37,11 +37,11 @@ func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	switch l.Status(now) {
-	case Revoked:
+	switch status := l.Status(now); {
+	case status == Revoked:
 		return Result{}, invalidLicenseState(Revoked, "suspended")
-	case Suspended:
-	default:
+	case status == Suspended && (l.StateReason != DisputeReason || c.Reason == DisputeReason):
+	default: // also if a dispute has suspended the license: so the end of the dispute does not end the suspension
 		l.SuspendedAt, l.StateReason = now, c.Reason
 		r.recordLicense(l, EventLicenseSuspended, c.By, now, nil)
 	}

@@ -74,9 +74,14 @@ type Order struct {
 	// recorded as paid; see PaidAmount.
 	Paid int64
 
-	// Refunded is how much of the payment has gone back, by Refunds records of refunds; see RefundedAmount.
+	// Refunded is how much of the payment has gone back, by Refunds records of refunds and of disputes that count as
+	// refunded, or did; see RefundedAmount.
 	Refunded int64
 	Refunds  int
+	// Disputes has the provider's ids of the open disputes, separated by spaces; see OpenDisputes. DisputeAskAt is when
+	// a sweep asks the provider about them.
+	Disputes     string
+	DisputeAskAt time.Time
 
 	Subscription string // the provider's id of the order's subscription; empty: there is none yet
 	Interval     Period // of the invoices of a subscription; zero: the order is paid once

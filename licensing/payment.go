@@ -30,9 +30,10 @@ const (
 	KindOfPayment PaymentKind = ""        // the buyer has paid
 	KindOfRefund  PaymentKind = "refund"  // money of a payment goes back to the buyer
 	KindOfInvoice PaymentKind = "invoice" // the buyer has paid a further invoice of the order's subscription
+	KindOfDispute PaymentKind = "dispute" // the buyer disputes the payment at the bank; see NoteDispute
 )
 
-// PaymentState is what has become of a payment or a refund.
+// PaymentState is what has become of a payment, a refund or a dispute.
 type PaymentState string
 
 // The states of records of payments.
@@ -40,6 +41,9 @@ const (
 	PaymentDone    PaymentState = ""        // the money has moved
 	PaymentPending PaymentState = "pending" // the provider has taken the refund, and has not sent the money yet
 	PaymentFailed  PaymentState = "failed"  // the refund has not reached the buyer
+	PaymentOpen    PaymentState = "open"    // the dispute is not decided
+	PaymentWon     PaymentState = "won"     // the shop keeps the disputed money
+	PaymentLost    PaymentState = "lost"    // the buyer keeps the disputed money
 )
 
 // Payment is a payment or a refund of an order, as a record of its own: no other order can be paid with the same
@@ -53,7 +57,7 @@ type Payment struct {
 	// made at the provider, it is the provider's id of the refund; see OwnRefund.
 	Reference  string
 	ProviderID string // the provider's id of a refund, or of the payment of an invoice; empty: there is none
-	Refunds    string // of a refund: the reference of the payment whose money goes back
+	Refunds    string // of a refund or a dispute: the reference of the payment whose money goes back
 	Amount     int64  // in the currency's minor unit
 	Currency   string
 	PaidAt     time.Time // when the money has moved, as the provider or the shop says; zero: it has not
@@ -66,6 +70,10 @@ type Payment struct {
 	Subscription string
 	PeriodEnd    time.Time // of the period that an invoice pays for; zero: it pays for none
 	PeriodStart  time.Time // the record does not keep it
+	// Answers counts the provider's answers about a dispute. Counted is how much of a lost dispute counts as refunded;
+	// it stays if the dispute is won after all.
+	Answers int
+	Counted int64
 }
 
 // Ref names the record of a payment or a refund of an owner.

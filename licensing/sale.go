@@ -39,11 +39,15 @@ type Sale struct {
 }
 
 // Sale returns what reports show of a payment or a refund; ok is false if they show nothing, as of a refund that is not
-// made.
+// made. A lost dispute is shown as a refund of what counts of it.
 func (p *Payment) Sale() (s Sale, ok bool) {
 	s = Sale{At: p.PaidAt, Amount: p.Amount, Currency: p.Currency, ProductID: p.ProductID}
-	if p.Kind == KindOfRefund {
+	switch p.Kind {
+	case KindOfRefund:
 		s.Kind = SaleRefunded
+	case KindOfDispute:
+		s.Kind, s.Amount = SaleRefunded, p.counts()
+		return s, p.ProductID != "" && s.Amount > 0
 	}
 	return s, p.ProductID != "" && p.State == PaymentDone
 }

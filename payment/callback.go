@@ -41,7 +41,7 @@ func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (O
 //
 // Callbacks come late, twice and in any order. No answer about a checkout, a payment or a refund can replace a later
 // answer: once an order is paid, an attempt is over, or a refund is done or has failed, the commands for older answers
-// are no-ops.
+// are no-ops. Answers about disputes and subscriptions can go back: see askDispute and askSubscription.
 func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object) error {
 	provider := d.providers.Of(owner)
 	if provider == nil {
@@ -54,6 +54,8 @@ func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object)
 		record = d.recordRefundState
 	case ObjectInvoice, ObjectSubscription:
 		record = d.recordSubscription
+	case ObjectDispute:
+		return d.askDispute(ctx, provider, owner, object.ID)
 	default:
 		return nil
 	}

@@ -199,12 +199,16 @@ func (d *Desk) AskCheckoutsDue(ctx context.Context) error {
 	return d.node.EachCheckoutDue(ctx, d.askCheckout)
 }
 
-// askCheckout asks the provider about the checkout of an order. It reads the order again: only the number and the owner
-// of order count.
+// askCheckout asks the provider about the checkout of an order, and about its open disputes if that is due. It reads
+// the order again: only the number and the owner of order count.
 func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
+	if err != nil {
+		return err
+	}
+	asked, err := d.askDisputesDue(ctx, order)
 	switch {
-	case err != nil:
+	case err != nil, asked && order.AskAt.After(d.node.Now()):
 		return err
 	case order.Subscribed():
 		return d.askSubscriptionDue(ctx, order)

@@ -20,6 +20,7 @@
 //   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries
 //   - refundcallback.go: callbacks about our refunds, and about refunds that were made at the provider
+//   - dispute.go: disputes of payments
 //   - sandbox.go: the provider of test mode
 //   - sandboxsubscription.go: subscriptions in the sandbox
 //   - play.go: what buyers and banks do in the sandbox

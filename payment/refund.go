@@ -30,7 +30,8 @@ func (d *Desk) Refund(
 ) (order licensing.Order, replayed bool, err error) {
 	order, number, replayed, err := d.node.RequestRefund(ctx, owner, orderNo, request, once)
 	if replayed && err == nil && order.RefundedAt.IsZero() && (!order.RefundDue || order.RefundNo != number) {
-		refund, err := d.node.ReadRefund(ctx, owner, licensing.Payment{Kind: licensing.KindOfRefund, Reference: number})
+		named := licensing.Payment{Kind: licensing.KindOfRefund, Reference: number}
+		refund, err := d.node.ReadPayment(ctx, owner, named)
 		switch {
 		case err != nil, refund != nil && refund.State == licensing.PaymentDone:
 			return order, err == nil, err
@@ -106,7 +107,7 @@ func (d *Desk) closedRefund(
 	ctx context.Context, open licensing.Payment, order licensing.Order,
 ) (licensing.Order, error) {
 	if order.RefundedAt.IsZero() {
-		refund, err := d.node.ReadRefund(ctx, order.Owner, open)
+		refund, err := d.node.ReadPayment(ctx, order.Owner, open)
 		if err != nil {
 			return licensing.Order{}, stillDue(err)
 		}

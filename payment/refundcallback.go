@@ -7,7 +7,7 @@ import (
 	"licet/licensing"
 )
 
-// errUnpaid makes the provider repeat the callback about a refund.
+// errUnpaid makes the provider repeat the callback about a refund or a dispute.
 var errUnpaid = errors.New("the payment of the subscription is not recorded yet")
 
 // recordRefundState stores what the provider says about a refund that a callback named: the open refund of the order,
@@ -56,7 +56,7 @@ func (d *Desk) recordKnownRefund(
 		}
 		order = result.Order
 	}
-	recorded, err := d.node.ReadRefund(ctx, order.Owner, licensing.Payment{
+	recorded, err := d.node.ReadPayment(ctx, order.Owner, licensing.Payment{
 		Kind: licensing.KindOfRefund, Provider: order.PaidThrough(), Reference: number,
 	})
 	switch {

@@ -36,6 +36,7 @@ const (
 	OrderPaymentSucceeded    = "order.payment_succeeded" // a further invoice of a subscription was paid
 	OrderPaymentFailed       = "order.payment_failed"    // the subscription is past due
 	OrderSubscriptionChanged = "order.subscription_changed"
+	OrderDisputed            = "order.disputed" // the buyer disputes the payment, or that has ended
 	LicenseIssued            = "license.issued"
 	LicenseSuspended         = "license.suspended"
 	LicenseReinstated        = "license.reinstated"

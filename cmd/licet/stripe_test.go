@@ -24,15 +24,15 @@ type atStripe struct {
 	at   string // the place in the event feed
 }
 
-func startAtStripe(t *testing.T) *atStripe {
+func startAtStripe(t *testing.T, flags ...string) *atStripe {
 	t.Helper()
 	fake := fakestripe.New(1)
 	t.Cleanup(fake.Close)
 	fake.AddKey(stripeTestKey)
 	dir := secretFiles(t, map[string]string{"key": stripeTestKey, "webhook": stripeSecret})
 	secrets := filepath.Join(dir, "webhook")
-	p := startProcess(t, t.TempDir(), "--stripe-api-base", fake.URL, "--stripe-test-key-file",
-		filepath.Join(dir, "key"), "--stripe-test-webhook-secrets-file", secrets)
+	p := startProcess(t, t.TempDir(), append(flags, "--stripe-api-base", fake.URL, "--stripe-test-key-file",
+		filepath.Join(dir, "key"), "--stripe-test-webhook-secrets-file", secrets)...)
 	account := p.want(t, 200, "GET", "/v1/account", "").Data.text("account_id")
 	// The address of the service is known only now: the service reads the file again when it changes.
 	secret := fake.AddEndpoint(stripeTestKey, p.url+"/v1/callbacks/stripe/"+account+"/test")
@@ -63,8 +63,20 @@ func (s *atStripe) await(kind string, order object) object {
 	return s.awaitThat(kind, order, func(object) bool { return true })
 }
 
+// awaitEvent waits for an event of an order, and returns all data of the event.
+func (s *atStripe) awaitEvent(kind string, order object) object {
+	s.t.Helper()
+	return s.awaitData(kind, order, func(object) bool { return true })
+}
+
 // awaitThat waits for an event of an order that has what the caller wants.
 func (s *atStripe) awaitThat(kind string, order object, wanted func(object) bool) object {
+	s.t.Helper()
+	o, _ := s.awaitData(kind, order, wanted)["order"].(map[string]any)
+	return o
+}
+
+func (s *atStripe) awaitData(kind string, order object, wanted func(object) bool) object {
 	s.t.Helper()
 	for {
 		page := s.want(s.t, 200, "GET", "/v1/events?wait=20&types="+kind+"&cursor="+s.at, "").Data
@@ -76,7 +88,7 @@ func (s *atStripe) awaitThat(kind string, order object, wanted func(object) bool
 		for _, e := range events {
 			data, _ := e["data"].(map[string]any)
 			if o, _ := data["order"].(map[string]any); o["order_no"] == order["order_no"] && wanted(o) {
-				return o
+				return data
 			}
 		}
 	}
@@ -193,6 +205,70 @@ func TestStripeRefunds(t *testing.T) {
 	check("made later", later, "refunded", 4900, 0)
 	s.awaitThat("order.refund_updated", failing, func(o object) bool { return o["amount_refunded"] == 0.0 })
 	check("it fails", failing, "refunded", 0, 0)
+}
+
+// TestStripeDisputes: a buyer disputes a payment at Stripe, and the bank decides. Callbacks, each sent twice, change
+// the order and its license. The license is suspended meanwhile only if the account wants that.
+func TestStripeDisputes(t *testing.T) {
+	t.Parallel()
+	for name, suspends := range map[string]bool{"valid meanwhile": false, "suspended meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startAtStripe(t, fmt.Sprint("--stripe-suspend-on-dispute=", suspends))
+			for _, won := range []bool{true, false} {
+				s.disputed(suspends, won)
+			}
+		})
+	}
+}
+
+// disputed pays an order whose payment the buyer disputes, with an end.
+func (s *atStripe) disputed(suspends, won bool) {
+	s.t.Helper()
+	order, checkout := s.order()
+	if err := s.fake.Pay(checkout, fakestripe.CardPays); err != nil {
+		s.t.Fatal(err)
+	}
+	s.await("order.paid", order)
+	at := "/v1/orders/" + order.text("order_no")
+	check := func(status, license string, refunded float64, event func() object) {
+		s.t.Helper()
+		if of := event()["dispute"].(map[string]any); of["status"] != status || of["amount"] != 4900.0 {
+			s.t.Errorf("the event has %v, want %s", of, status)
+		}
+		order := s.want(s.t, 200, "GET", at, "").Data
+		list := s.want(s.t, 200, "GET", at+"/payments", "").Data.list("payments")
+		dispute := list[0]
+		if list[1]["type"] == "dispute" {
+			dispute = list[1]
+		}
+		if len(list) != 2 || dispute["type"] != "dispute" || dispute["status"] != status || dispute["fee"] != 1500.0 {
+			s.t.Errorf("the payments are %v, want a dispute that is %s", list, status)
+		}
+		key := s.want(s.t, 200, "GET", "/v1/licenses/"+order.text("license_key"), "").Data
+		if order["amount_refunded"] != refunded || key.text("status") != license {
+			s.t.Errorf("%s: the order is %v, and the license %v", status, order, key)
+		}
+	}
+	id, err := s.fake.Dispute(s.want(s.t, 200, "GET", at, "").Data.text("payment_reference"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	next := func() object { return s.awaitEvent("order.disputed", order) }
+	meanwhile := "not_activated"
+	if suspends {
+		meanwhile = "suspended"
+	}
+	check("open", meanwhile, 0, next)
+	s.fake.Decide(id, won)
+	if won {
+		check("won", "not_activated", 0, next)
+		return
+	}
+	check("lost", "revoked", 4900, next)
+	if now := s.want(s.t, 200, "GET", at, "").Data; now.text("status") != "refunded" {
+		s.t.Errorf("the order is %v", now)
+	}
 }
 
 // status sends the head of a request and its body, unless the head alone is refused. It returns the status.

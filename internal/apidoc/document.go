@@ -123,6 +123,14 @@ func (s *schemas) event() {
 	s.all.Get("EventData").Properties.Set("days_before_end", &openapi.Schema{
 		Type: []string{"integer"}, Description: description("EventData", "days_before_end"),
 	})
+	dispute := &openapi.Schema{Type: []string{"object"}, Properties: new(openapi.Map[*openapi.Schema])}
+	for _, m := range [][2]string{{"reference", "string"}, {"status", "string"}, {"amount", "integer"}} {
+		dispute.Properties.Set(m[0], &openapi.Schema{Type: []string{m[1]}, Description: description("Dispute", m[0])})
+	}
+	s.all.Set("Dispute", dispute)
+	s.all.Get("EventData").Properties.Set("dispute", &openapi.Schema{
+		Ref: reference("Dispute").Ref, Description: description("EventData", "dispute"),
+	})
 	if account := s.all.Get("AccountUsage"); account != nil {
 		numbers := &openapi.Schema{
 			Type: []string{"object"}, Properties: new(openapi.Map[*openapi.Schema]),

@@ -29,7 +29,7 @@ func moneyMembers() map[string]string {
 		"SubscriptionEnd.at":     "`now`, or `period_end`, the end of the paid period. Left out: `period_end`",
 		"Portal.url":             "the provider's page, for the buyer alone, valid for a short time",
 		"refund_due":             "true while money is to be refunded and the payment provider has not confirmed it",
-		"amount_refunded":        "how much has gone back to the buyer, in the minor unit",
+		"amount_refunded":        "how much has gone back to the buyer by refunds and lost disputes, in the minor unit",
 		"refund_pending":         "the amount of the refund that is not confirmed yet, in the minor unit; 0: none",
 		"RefundRequest.amount":   "how much to refund, in the minor unit. Left out: all that is left of the payment",
 		"refunded_at":            "when the order was refunded",
@@ -37,12 +37,16 @@ func moneyMembers() map[string]string {
 		"NewOrder.payment_provider": "`outside`: you [record it](#record-an-outside-payment). " +
 			"Left out: at `pay_url`",
 		"payment_reference": "the payment's id at its provider, or your `reference`; null: there is none",
-		"OrderPayment.type": "`payment` of the order, later `invoice` of its subscription, or `refund`",
+		"OrderPayment.type": "`payment` of the order, later `invoice` of its subscription, `refund` or `dispute`",
 		"OrderPayment.reference": "the id at the payment provider, your `reference`, or our number of a refund " +
 			"that the service has made",
 		"OrderPayment.payment_provider": "`sandbox` or `outside`",
 		"OrderPayment.status": "`succeeded`: the money has moved; of a refund also `pending`: the provider sends the " +
-			"money later, and `failed`",
+			"money later, and `failed`; of a dispute `open`, `won` or `lost`",
+		"EventData.dispute":        "the buyer's dispute of the payment at the bank; only of `order.disputed`",
+		"Dispute.reference":        "the id at the payment provider, as in the order's payments",
+		"Dispute.status":           "`open`, `won` or `lost`",
+		"Dispute.amount":           "how much of the order's `amount_paid` is disputed",
 		"fee":                      "what the payment provider keeps; null: not known",
 		"OrderPayment.paid_at":     "when the buyer paid, or was refunded; null: the refund is not made",
 		"recorded_at":              "when the service recorded it",

@@ -2,6 +2,7 @@ package fakestripe
 
 import (
 	"errors"
+	"slices"
 
 	sdk "github.com/stripe/stripe-go/v86"
 )
@@ -109,10 +110,25 @@ func (f *Fake) dispute(charge object) object {
 		"reason": string(sdk.DisputeReasonFraudulent),
 	})
 	charge["disputed"] = true
-	f.enter("dispute", intent, dispute, -amount, disputeFee)
+	f.moveDisputed(intent, dispute, -amount, disputeFee)
 	f.emit("charge.dispute.created", dispute)
 	f.emit("charge.dispute.funds_withdrawn", dispute)
 	return dispute
+}
+
+// moveDisputed takes the money of a dispute from the shop, or gives it back, and notes that in the dispute.
+func (f *Fake) moveDisputed(intent, dispute object, amount, fee int64) {
+	kind := "dispute"
+	if amount > 0 {
+		kind = "dispute_reversal"
+	}
+	f.enter(kind, intent, dispute, amount, fee)
+	balance := f.store(f.accounts[intent.text("_account")], "balance_transaction", object{
+		"amount": amount, "fee": fee, "net": amount - fee, "currency": dispute["currency"], "type": "adjustment",
+		"source": dispute.text("id"), "status": "pending",
+	})
+	moved, _ := dispute["balance_transactions"].([]any)
+	dispute["balance_transactions"] = append(slices.Clone(moved), any(balance.clone()))
 }
 
 // Decide ends a dispute.
@@ -126,7 +142,7 @@ func (f *Fake) Decide(disputeID string, won bool) {
 	if won {
 		dispute["status"] = string(sdk.DisputeStatusWon)
 		f.objects[dispute.text("charge")]["disputed"] = false
-		f.enter("dispute_reversal", intent, dispute, dispute.number("amount"), 0)
+		f.moveDisputed(intent, dispute, dispute.number("amount"), 0)
 		f.emit("charge.dispute.funds_reinstated", dispute)
 	}
 	f.emit("charge.dispute.closed", dispute)

@@ -54,6 +54,8 @@ func tellsItsKind(e *licensing.Event) bool {
 		fits = o != nil && o.SubscriptionStatus != ""
 	case licensing.EventOrderPaymentFailed:
 		fits = o != nil && o.SubscriptionStatus == licensing.SubscriptionPastDue
+	case licensing.EventOrderDisputed:
+		fits = o != nil && !o.PaidAt.IsZero() && len(e.Members) > 0
 	case licensing.EventLicenseIssued:
 		fits = l != nil && e.Sequence == 1
 	case licensing.EventLicenseSuspended:

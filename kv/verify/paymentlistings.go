@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 type balance struct {
 	paid     int64
 	refunded int64
-	refunds  int
+	refunds  int              // and disputes that count as refunded, or did
+	open     []string         // disputes, by their references
 	pending  map[string]int64 // refunds, by their numbers
 	invoices int
 	invoiced int64
@@ -27,6 +29,9 @@ type balance struct {
 func (b *balance) add(p *licensing.Payment) {
 	switch p.Kind {
 	case licensing.KindOfRefund:
+	case licensing.KindOfDispute:
+		b.addDispute(p)
+		return
 	case licensing.KindOfInvoice:
 		b.invoices++
 		b.invoiced += p.Amount
@@ -41,6 +46,18 @@ func (b *balance) add(p *licensing.Payment) {
 		b.refunded += p.Amount
 	case licensing.PaymentPending:
 		b.pending[p.Reference] += p.Amount
+	}
+}
+
+func (b *balance) addDispute(p *licensing.Payment) {
+	if p.Counted > 0 {
+		b.refunds++
+	}
+	switch p.State {
+	case licensing.PaymentLost:
+		b.refunded += p.Counted
+	case licensing.PaymentOpen:
+		b.open = append(b.open, p.Reference)
 	}
 }
 
@@ -63,6 +80,12 @@ func (v *recordChecks) checkBalance(
 			bad("refund_pending", "the pending refunds are %v, and their records are %v", pending, listed.pending)
 		case listed.refunds != o.Refunds:
 			bad("refund_count", "it has %d refunds, and there are %d records", o.Refunds, listed.refunds)
+		}
+		// An order names only some of very many open disputes.
+		named := o.OpenDisputes()
+		unknown := func(id string) bool { return !slices.Contains(listed.open, id) }
+		if !listed.unread && ((len(named) == 0) != (len(listed.open) == 0) || slices.ContainsFunc(named, unknown)) {
+			bad("disputes", "its open disputes are %q, and the open records are %q", named, listed.open)
 		}
 		if (listed.invoiced != o.Invoiced || listed.invoices != o.Invoices) && !listed.unread {
 			bad("invoiced_sum", "%d was paid with %d invoices, and it has %d invoices of %d together", o.Invoiced,

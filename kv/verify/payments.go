@@ -47,7 +47,7 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 			return // reported with the orders
 		}
 		switch o := &order.Order; {
-		case p.Kind == licensing.KindOfRefund:
+		case p.Kind == licensing.KindOfRefund, p.Kind == licensing.KindOfDispute:
 			if o.Currency != p.Currency {
 				bad("order_differs", "its order %s has another currency", p.OrderNo)
 			}
@@ -94,6 +94,10 @@ func (v *recordChecks) wantListed(
 // checkState checks what has become of a payment or a refund.
 func checkState(p *licensing.Payment, bad func(rule, format string, args ...any)) {
 	refund := p.Kind == licensing.KindOfRefund
+	if p.Kind == licensing.KindOfDispute {
+		checkDispute(p, bad)
+		return
+	}
 	switch p.State {
 	case licensing.PaymentDone:
 	case licensing.PaymentPending, licensing.PaymentFailed:
@@ -106,6 +110,27 @@ func checkState(p *licensing.Payment, bad func(rule, format string, args ...any)
 	}
 	if refund && (p.Amount <= 0 || p.State != licensing.PaymentDone && !p.PaidAt.IsZero()) {
 		bad("state", "it is a refund of %d that is made and %s", p.Amount, p.State)
+	}
+}
+
+// checkDispute checks what has become of a dispute.
+func checkDispute(p *licensing.Payment, bad func(rule, format string, args ...any)) {
+	switch p.State {
+	case licensing.PaymentOpen, licensing.PaymentWon, licensing.PaymentLost:
+	default:
+		bad("state", "it is a dispute, and %q, which is no state", p.State)
+	}
+	lost := p.State == licensing.PaymentLost
+	if p.Answers < 1 || p.Counted < 0 || p.Counted > p.Amount || lost == p.PaidAt.IsZero() {
+		bad("state", "it is a dispute of %d of which %d counts, decided at %s, after %d answers, and %s", p.Amount,
+			p.Counted, p.PaidAt, p.Answers, p.State)
+	}
+}
+
+// checkDisputes checks what an order tells about its open disputes.
+func checkDisputes(o *licensing.Order, bad func(rule, format string, args ...any)) {
+	if (o.Disputes == "") != o.DisputeAskAt.IsZero() {
+		bad("disputes", "it has an open dispute about which no sweep asks, or a sweep asks about none")
 	}
 }
 

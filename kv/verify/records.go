@@ -102,6 +102,7 @@ func (v *recordChecks) checkOrder(e entry, listed *balance) {
 	checkPayment(&order.Order, bad)
 	checkRefunds(&order.Order, bad)
 	checkCheckout(&order.Order, bad)
+	checkDisputes(&order.Order, bad)
 	checkSubscription(&order.Order, bad)
 	v.checkPaymentOfOrder(&order.Order, bad)
 	v.checkBalance(&order.Order, listed, bad)

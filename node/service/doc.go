@@ -34,6 +34,7 @@
 //	subscriptions.go   subscriptions and their invoices
 //	planchanges.go     changes of what subscriptions pay for
 //	payments.go        lists of the payments of an order
+//	disputes.go        disputes of payments
 //	sandbox.go         what the sandbox knows about orders of test mode
 //	products.go        products
 //	rollouts.go        rollouts of the terms of products to earlier licenses

@@ -119,7 +119,7 @@ func (o *Orders) revokeOthers(ctx context.Context, order *licensing.Order, from 
 	if len(reason) > licensing.MaxSmallReason {
 		reason = ""
 	}
-	commands := make(map[licensing.Ref]licensing.RevokeLicense)
+	commands := make(map[licensing.Ref]licensing.Command)
 	var refs []licensing.Ref
 	for _, key := range o.firstKeys(order, max(from, 1), order.Issued()) {
 		ref := licensing.LicenseRef(key)
@@ -127,6 +127,11 @@ func (o *Orders) revokeOthers(ctx context.Context, order *licensing.Order, from 
 			Target: licensing.Target{Key: key, By: order.RefundBy}, Reason: reason,
 		}
 	}
+	return o.doAll(ctx, refs, commands)
+}
+
+// doAll runs a command on each of some licenses, some at the same time.
+func (o *Orders) doAll(ctx context.Context, refs []licensing.Ref, commands map[licensing.Ref]licensing.Command) error {
 	all, err := o.doEach(ctx, refs, func(ctx context.Context, ref licensing.Ref) error {
 		_, err := o.engine.Do(ctx, ref, commands[ref])
 		return err

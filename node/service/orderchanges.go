@@ -69,13 +69,13 @@ func (o *Orders) RequestRefund(
 	return order, number, earlier != nil, err
 }
 
-// ReadRefund returns the record of a refund; nil: the refund has none. Only the number of the refund and its provider
-// count.
-func (o *Orders) ReadRefund(
-	ctx context.Context, owner licensing.Owner, refund licensing.Payment,
+// ReadPayment returns the record of a payment, a refund or a dispute; nil: it has none. Only its kind, its provider and
+// its reference count.
+func (o *Orders) ReadPayment(
+	ctx context.Context, owner licensing.Owner, payment licensing.Payment,
 ) (*licensing.Payment, error) {
 	return admitted(ctx, o.core, owner, func(node.Place) (*licensing.Payment, error) {
-		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: refund.Ref(owner)})
+		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: payment.Ref(owner)})
 		if err != nil {
 			return nil, err
 		}

@@ -208,7 +208,25 @@ func (p *Provider) lookAtDispute(ctx context.Context, id string) (payment.State,
 		state.Payment = dispute.PaymentIntent.ID
 		state.OrderNo = dispute.PaymentIntent.Metadata[metaOrder]
 	}
+	state.Fee = disputeFee(dispute)
 	return withAmount(withCharged(state, dispute.Charge), dispute.Amount, dispute.Currency)
+}
+
+// disputeFee returns what Stripe keeps for a dispute so far; nil: Stripe has moved no money for it, or has moved it in
+// the currency of the shop's bank account, which is another one.
+func disputeFee(dispute *sdk.Dispute) *int64 {
+	sum := int64(0)
+	for _, moved := range dispute.BalanceTransactions {
+		if moved.Currency != dispute.Currency {
+			return nil
+		}
+		sum += moved.Fee
+	}
+	fee, err := fromStripe(sum, currencyCode(dispute.Currency))
+	if err != nil || len(dispute.BalanceTransactions) == 0 {
+		return nil
+	}
+	return &fee
 }
 
 // disputeOutcome returns the outcome of a dispute. An inquiry of the bank (warning_…) that ends takes no money.

@@ -124,7 +124,8 @@ func TestDispute(t *testing.T) {
 		disputes := f.fake.Disputes()
 		id := disputes[len(disputes)-1]
 		state := f.look(payment.ObjectDispute, id)
-		if state.Outcome != payment.OutcomeOpen || state.Payment != order.Payment || state.Amount != 4900 {
+		if state.Outcome != payment.OutcomeOpen || state.Payment != order.Payment || state.Amount != 4900 ||
+			state.Fee == nil || *state.Fee != 1500 {
 			t.Errorf("%+v", state)
 		}
 		if _, err := f.provider.Refund(t.Context(), order, refund(order, "ref_"+order.OrderNo, 4900)); !errors.Is(err,
@@ -133,7 +134,7 @@ func TestDispute(t *testing.T) {
 		}
 		f.fake.Decide(id, won)
 		want := map[bool]payment.Outcome{true: payment.OutcomeWon, false: payment.OutcomeLost}[won]
-		if state := f.look(payment.ObjectDispute, id); state.Outcome != want {
+		if state := f.look(payment.ObjectDispute, id); state.Outcome != want || *state.Fee != 1500 {
 			t.Errorf("%+v, want %s", state, want)
 		}
 	}

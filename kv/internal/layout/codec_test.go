@@ -206,6 +206,14 @@ func TestGoldenValues(t *testing.T) {
 	changing.Next, changing.Plan = &planned, &licensing.Plan{ProductID: "solo", Amount: 900}
 	show("order with changes of what its subscription pays for",
 		(&Order{Order: changing, Writers: license.Writers}).Encode())
+	disputed := goldenOrder()
+	disputed.Disputes, disputed.DisputeAskAt = "du_1 du_2", kvtest.Time
+	show("order whose payment is disputed", (&Order{Order: *disputed, Writers: license.Writers}).Encode())
+	show("dispute", (&Payment{Payment: licensing.Payment{
+		OrderNo: disputed.OrderNo, Kind: licensing.KindOfDispute, Provider: licensing.ProviderStripe,
+		Reference: "du_3", Refunds: "pi_1", Amount: 700, Currency: "USD", State: licensing.PaymentLost,
+		PaidAt: kvtest.Time, RecordedAt: kvtest.Time, Fee: new(int64(1500)), Answers: 3, Counted: 500,
+	}, Writers: license.Writers}).Encode())
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
 	rolledOut := goldenProduct()

@@ -76,6 +76,8 @@ func (s *Order) table() fieldTable {
 		textField(46, &o.RefundNo),
 		numberField(47, &o.Refunds),
 		boolField(48, &o.RefundPending),
+		textField(54, &o.Disputes),
+		timeField(55, &o.DisputeAskAt),
 		numberField(37, &o.Quantity),
 		numberField(38, &o.LicensesIssued),
 		{39, arrayOrNone(o.KeySeed[:])},

@@ -1,0 +1,121 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"licet/internal/fair"
+	"licet/licensing"
+)
+
+// askDispute asks the provider about a dispute, and records the answer. Answers about disputes can go back, so
+// askDispute reads the record before it asks; if another answer was recorded meanwhile, it asks again. It returns nil
+// for a dispute of no payment of the owner's orders.
+func (d *Desk) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
+	if err := d.asks.Enter(ctx, id); err != nil {
+		if errors.Is(err, fair.ErrFull) {
+			err = licensing.ErrOverloaded
+		}
+		return err
+	}
+	defer d.asks.Leave(id)
+	for range maxQuestions {
+		recorded, err := d.node.ReadPayment(ctx, owner, licensing.Payment{Provider: provider.Name(), Reference: id})
+		if err != nil {
+			return err
+		}
+		state, err := d.look(ctx, provider, Object{Kind: ObjectDispute, ID: id})
+		switch {
+		case errors.Is(err, ErrUnknownObject):
+			return nil
+		case err != nil:
+			return providerFailed(err)
+		}
+		err = d.recordDispute(ctx, provider, owner, recorded, state)
+		if !errors.Is(err, licensing.ErrDisputeAnswered) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", licensing.ErrUnavailable, errDisputeRivals)
+}
+
+// errDisputeRivals means that other answers about a dispute were recorded between each question and its answer.
+var errDisputeRivals = errors.New("others record answers about the dispute all the time")
+
+// recordDispute stores what the provider says about a dispute whose record was read before the question.
+func (d *Desk) recordDispute(
+	ctx context.Context, provider Provider, owner licensing.Owner, recorded *licensing.Payment, state State,
+) error {
+	order, found, err := d.orderOf(ctx, provider, owner, state)
+	if err == nil && found {
+		order, err = d.paidBefore(ctx, provider, order, state)
+	}
+	switch {
+	case err != nil || !found:
+		return err
+	case order.PaidAt.IsZero() && !order.Interval.IsZero():
+		return providerFailed(errUnpaid)
+	case order.PaidAt.IsZero(), order.Payment != state.Payment, order.PaidThrough() != provider.Name(),
+		order.Currency != state.Currency, state.Live != (owner.Mode == licensing.Live):
+		return nil // of no payment that an order keeps
+	case recorded != nil && (recorded.Kind != licensing.KindOfDispute || recorded.OrderNo != order.OrderNo):
+		return nil
+	}
+	return d.node.NoteDispute(ctx, order, licensing.NoteDispute{Recorded: recorded, Dispute: licensing.Payment{
+		Kind: licensing.KindOfDispute, Provider: provider.Name(), Reference: state.ID,
+		State:  disputeState(state.Outcome),
+		Amount: withoutTax(order, state, order.Refundable()), Currency: order.Currency, Fee: state.Fee,
+	}}, provider.SuspendOnDispute())
+}
+
+func disputeState(outcome Outcome) licensing.PaymentState {
+	switch outcome {
+	case OutcomeWon:
+		return licensing.PaymentWon
+	case OutcomeLost:
+		return licensing.PaymentLost
+	}
+	return licensing.PaymentOpen
+}
+
+// orderOf returns the order of a state. Of a dispute the provider may not tell the number, as for the payment of a
+// subscription: then the payment leads to the order.
+func (d *Desk) orderOf(
+	ctx context.Context, provider Provider, owner licensing.Owner, state State,
+) (order licensing.Order, found bool, err error) {
+	number := state.OrderNo
+	if number == "" && state.Payment != "" && state.Kind == ObjectDispute {
+		if number, err = d.node.OrderOfPayment(ctx, owner, provider.Name(), state.Payment); err != nil {
+			return licensing.Order{}, false, err
+		}
+	}
+	if !licensing.ValidOrderNo(number) {
+		return licensing.Order{}, false, nil
+	}
+	order, err = d.node.Order(ctx, owner, number)
+	if licensing.ReasonOf(err) == licensing.ReasonOrderNotFound {
+		return licensing.Order{}, false, nil
+	}
+	return order, err == nil, err
+}
+
+// askDisputesDue asks about the open disputes of an order about which a sweep must ask by now. asked is false if there
+// are none.
+func (d *Desk) askDisputesDue(ctx context.Context, order licensing.Order) (asked bool, err error) {
+	if order.DisputeAskAt.IsZero() || order.DisputeAskAt.After(d.node.Now()) {
+		return false, nil
+	}
+	order, due, err := d.node.PlanDisputes(ctx, order)
+	if err != nil || !due {
+		return true, err
+	}
+	provider := d.calling(order.PaidThrough(), order.Owner)
+	if provider == nil {
+		return true, nil // the provider may be set up again
+	}
+	for _, id := range order.OpenDisputes() {
+		err = errors.Join(err, d.askDispute(ctx, provider, order.Owner, id))
+	}
+	return true, err
+}
