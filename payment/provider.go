@@ -151,7 +151,7 @@ type State struct {
 	EndsAt  time.Time // of a checkout
 
 	Subscription string    // the provider's id of the subscription of a checkout, invoice or subscription
-	Invoice      string    // the provider's id of the first invoice, of the checkout of a subscription
+	Invoice      string    // the provider's id of the first invoice of a checkout, or of the invoice of a refund
 	PeriodStart  time.Time // the begin of the period that an invoice pays for
 	PeriodEnd    time.Time // the end of the period that an invoice pays for, or that a subscription is in
 	Changed      string    // our number of the latest change of a subscription's amount; see Change.Once

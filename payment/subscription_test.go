@@ -279,6 +279,31 @@ func TestProrationExtendsNothing(t *testing.T) {
 	}
 }
 
+// TestDashboardRefundOfSubscription: a whole refund of the first payment in Stripe's dashboard is recorded, revokes the
+// license and ends the subscription, as the same refund by the shop does.
+func TestDashboardRefundOfSubscription(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	s.advance(32 * 24 * time.Hour)
+	s.calledAboutInvoices()
+	refund, err := s.fake.RefundInDashboard(o.Payment, o.Amount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.called(payment.ObjectRefund, refund)
+	if now := s.order(o); now.RefundedAt.IsZero() || now.RefundedAmount() != o.Amount || now.Refunds != 1 ||
+		s.license(o).RevokedAt.IsZero() {
+		t.Errorf("after the refund: %+v", now)
+	}
+	if err := s.desk.AskCheckoutsDue(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if now := s.order(o); now.SubscriptionStatus != licensing.SubscriptionCanceled {
+		t.Errorf("after the sweep: %+v", now)
+	}
+	s.verify()
+}
+
 // TestRefundEndsSubscription: after the refund of an order, a sweep ends its subscription, also if Stripe is down at
 // first.
 func TestRefundEndsSubscription(t *testing.T) {

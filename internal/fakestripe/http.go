@@ -240,6 +240,9 @@ var kinds = map[string]string{
 }
 
 func (f *Fake) listRoute(a *account, route, path string, in input) answer {
+	if route == "invoice_payments" {
+		return f.invoicePayments(a, path, in)
+	}
 	kind := kinds[route]
 	if kind == "" {
 		return missing("route", path)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,6 +163,29 @@ func paidUntil(invoice object) (until int64) {
 		}
 	}
 	return until
+}
+
+// invoicePayments lists the payments of invoices with a payment intent.
+func (f *Fake) invoicePayments(a *account, path string, in input) answer {
+	id, data := in.text("payment[payment_intent]"), []object{}
+	switch {
+	case in.text("payment[type]") != "payment_intent" || id == "":
+		return badParameter("payment", "The fake lists the payments of invoices by payment intent only")
+	case f.of(a, "payment_intent", id) == nil:
+		return missing("payment_intent", id)
+	}
+	if invoice := f.of(a, "invoice", f.objects[id].text("_invoice")); invoice != nil {
+		for _, paid := range invoice["_payments"].([]object) {
+			if paid["payment"].(object).text("payment_intent") == id {
+				shown := paid.clone()
+				if shown["invoice"] = invoice.text("id"); slices.Contains(in.list("expand"), "data.invoice") {
+					shown["invoice"] = f.render(invoice, nil)
+				}
+				data = append(data, shown)
+			}
+		}
+	}
+	return ok(object{"object": "list", "url": path, "has_more": false, "data": data})
 }
 
 // renewLater renews a subscription at the end of its period.

@@ -54,6 +54,30 @@ func chargedBy(invoice *sdk.Invoice) int64 {
 	return max(amount-(invoice.Total-invoice.AmountDue), 0)
 }
 
+// invoiceOf returns the order and the id of the invoice that a payment intent has paid. Both are empty if the intent
+// has paid no invoice of an order's subscription, or if the key may not read invoices: then the shop sells no
+// subscriptions. Stripe makes the payment intents of invoices, without our metadata.
+func (p *Provider) invoiceOf(ctx context.Context, intent string) (orderNo, invoice string, err error) {
+	params := &sdk.InvoicePaymentListParams{Payment: &sdk.InvoicePaymentListPaymentParams{
+		Type: sdk.String("payment_intent"), PaymentIntent: sdk.String(intent),
+	}}
+	params.Limit = sdk.Int64(1)
+	params.AddExpand("data.invoice")
+	page := &sdk.InvoicePaymentList{}
+	err = p.list(ctx, "/v1/invoice_payments", params, page)
+	switch {
+	case causeOf(err) == causeKey, err == nil && len(page.Data) == 0:
+		return "", "", nil
+	case err != nil:
+		return "", "", err
+	}
+	paid := page.Data[0].Invoice
+	if paid == nil || paid.Parent == nil || paid.Parent.SubscriptionDetails == nil {
+		return "", "", nil
+	}
+	return paid.Parent.SubscriptionDetails.Metadata[metaOrder], paid.ID, nil
+}
+
 func invoiceOutcome(invoice *sdk.Invoice) payment.Outcome {
 	switch invoice.Status {
 	case sdk.InvoiceStatusPaid:

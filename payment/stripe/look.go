@@ -162,7 +162,11 @@ func (p *Provider) lookAtRefund(ctx context.Context, id string) (payment.State, 
 	if err != nil {
 		return payment.State{}, err
 	}
-	return p.refundState(refund)
+	state, err := p.refundState(refund)
+	if err == nil && state.OrderNo == "" && state.Payment != "" {
+		state.OrderNo, state.Invoice, err = p.invoiceOf(ctx, state.Payment)
+	}
+	return state, err
 }
 
 // refundState returns the state of a refund. Without the expanded payment intent, the order of a refund that was made

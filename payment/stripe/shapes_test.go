@@ -72,7 +72,8 @@ func TestShapes(t *testing.T) {
 			t.Errorf("begin a subscription: %v", err)
 		}
 		for _, change := range []payment.Change{
-			{End: payment.EndOfPeriod}, {End: payment.EndNow}, {Resume: true}, {Amount: 2000},
+			{End: payment.EndOfPeriod}, {End: payment.EndNow}, {Resume: true},
+			{Amount: 2000, Once: "chg_0"},
 			{Amount: 3000, Prorate: true, Once: "chg_1"},
 		} {
 			if _, err := p.Change(t.Context(), order, change); err != nil {

@@ -166,6 +166,30 @@ func TestChangeAmount(t *testing.T) {
 	}
 }
 
+// TestRefundOfInvoice: a refund in Stripe's dashboard leads to the order through the invoice, since the payment intent
+// of an invoice has no metadata of ours.
+func TestRefundOfInvoice(t *testing.T) {
+	f := newFixture(t)
+	order, begun := f.subscribed(1000, monthly, fakestripe.CardPays)
+	f.fake.Advance(begun.PeriodEnd.Sub(f.fake.Now()) + time.Hour)
+	for _, id := range f.fake.IDs("invoice") {
+		invoice := f.look(payment.ObjectInvoice, id)
+		refund, err := f.fake.RefundInDashboard(invoice.Payment, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := f.look(payment.ObjectRefund, refund); state.OrderNo != order.OrderNo || state.Invoice != id ||
+			state.Payment != invoice.Payment || state.Amount != 1000 || state.Outcome != payment.OutcomeDone {
+			t.Errorf("the refund of %s: %+v", id, state)
+		}
+	}
+	// Without the permission, the shop sells no subscriptions, and the refund is of none of its orders.
+	f.fake.Forbid(testKey, "/v1/invoice_payments")
+	if state := f.look(payment.ObjectRefund, f.fake.IDs("refund")[0]); state.OrderNo != "" {
+		t.Errorf("without the permission to read invoices: %+v", state)
+	}
+}
+
 // TestPortal: the buyer changes the card on a page of Stripe.
 func TestPortal(t *testing.T) {
 	f := newFixture(t)
