@@ -113,9 +113,9 @@ func (r *run) balance() {
 		for {
 			p := r.slots[0].current()
 			told := r.tellManual(ctx, p, number)
-			d := deed{What: "pay", Order: number, Before: revision(), Call: time.Since(r.started)}
+			d := deed{What: "pay", Order: number, Before: r.etcd.revision(), Call: time.Since(r.started)}
 			order, err := r.desk(p).Confirm(ctx, o, nodetest.SandboxPayment("the last word on "+number))
-			d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
+			d.Return, d.After, d.Out = time.Since(r.started), r.etcd.revision(), outputOf(err)
 			r.noteDeed(d)
 			if err == nil && told == nil && !order.RefundDue {
 				break

@@ -319,7 +319,7 @@ func anyOf(slots []*slot, random *rand.Rand) *process {
 
 // put makes one operation at a node.
 func (r *run) put(p *process, l *license, in input, limit time.Duration) operation {
-	op := operation{Process: p.number, In: in, Before: revision(), Call: time.Since(r.started)}
+	op := operation{Process: p.number, In: in, Before: r.etcd.revision(), Call: time.Since(r.started)}
 	type answer struct {
 		out     output
 		boundAt int64
@@ -337,7 +337,7 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 	if op.Out.Verdict == unknown && (in.Action == get || in.Action == validate && l.lease == 0 && !l.inactive) {
 		op.Out.Verdict = nothing
 	}
-	op.Return, op.After = time.Since(r.started), revision()
+	op.Return, op.After = time.Since(r.started), r.etcd.revision()
 	op.Out.Clock = r.span(p, op.Call, op.Return)
 	return op
 }

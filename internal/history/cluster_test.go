@@ -3,13 +3,10 @@ package history
 import (
 	"context"
 	cryptorand "crypto/rand"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,12 +14,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/goleak"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"licet/internal/depth"
@@ -35,14 +28,6 @@ import (
 	"licet/node/store/storetest"
 )
 
-// server is one etcd for all tests of the package; each run makes records of
-// its own. Nothing is compacted, so that every revision can be looked at.
-var server struct {
-	dir    string
-	etcd   *embed.Etcd
-	client *clientv3.Client // straight into the server, past all faults
-}
-
 // lingering are the calls in nodes that have been killed: they come to an end
 // by their timeouts, which no run needs to wait for.
 var lingering sync.WaitGroup
@@ -50,8 +35,10 @@ var lingering sync.WaitGroup
 func TestMain(m *testing.M) {
 	depth.CollectLess()
 	depth.Parallel(6) // without the race detector, runs wait half of their time
-	code, err := withServer(m)
-	if err == nil && code == 0 {
+	code := m.Run()
+	lingering.Wait()
+	var err error
+	if code == 0 {
 		// fasthttp's own end some seconds after their server, or never.
 		fasthttps := []goleak.Option{
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
@@ -69,44 +56,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
-
-func withServer(m *testing.M) (code int, err error) {
-	server.dir, err = os.MkdirTemp("", "licet-h")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(server.dir)
-	cfg := embed.NewConfig()
-	cfg.Dir = filepath.Join(server.dir, "etcd")
-	cfg.UnsafeNoFsync = true // no test here cuts the power
-	cfg.ListenPeerUrls = nil
-	listen := url.URL{Scheme: "unix", Path: filepath.Join(server.dir, "etcd.sock")}
-	cfg.ListenClientUrls = []url.URL{listen}
-	cfg.AdvertiseClientUrls = []url.URL{listen}
-	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	cfg.EnableGRPCGateway = false
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	server.etcd, err = embed.StartEtcd(cfg)
-	if err != nil {
-		return 1, err
-	}
-	defer server.etcd.Close()
-	select {
-	case <-server.etcd.Server.ReadyNotify():
-	case err := <-server.etcd.Err():
-		return 1, err
-	case <-time.After(time.Minute):
-		return 1, errors.New("etcd does not start")
-	}
-	server.client = v3client.New(server.etcd.Server)
-	defer server.client.Close()
-	code = m.Run()
-	lingering.Wait()
-	return code, nil
-}
-
-// revision is the newest that etcd holds.
-func revision() int64 { return server.etcd.Server.KV().Rev() }
 
 // Nodes store often when devices were seen, so that these writes meet all other changes, but not for every activation.
 const (
@@ -149,12 +98,12 @@ func (r *run) start(s *slot) (*process, error) {
 	p := &process{number: int(r.lives.Add(1)), clock: s.clock, far: s.far}
 	p.life, p.die = context.WithCancel(context.Background())
 	p.faults = newFaults(r, p.number)
-	socket := filepath.Join(server.dir, fmt.Sprintf("%d-%d.sock", r.number, p.number))
+	socket := r.etcd.socket(fmt.Sprint(p.number))
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	p.rpc = v3rpc.Server(server.etcd.Server, nil, p.faults.intercept)
+	p.rpc = v3rpc.Server(r.etcd.etcd.Server, nil, p.faults.intercept, grpc.WaitForHandlers(true))
 	r.background.Go(func() { _ = p.rpc.Serve(listener) })
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -208,7 +157,7 @@ func (r *run) start(s *slot) (*process, error) {
 		ExpiryMargin: time.Millisecond,
 	}
 	if r.warned {
-		cfg.Usages, cfg.UsageEvery = swaying{p.opened, r.owner}, usageEvery
+		cfg.Usages, cfg.UsageEvery = swaying{p.opened, r}, usageEvery
 		cfg.Budget = licensing.Budget{Bytes: budgetBytes}
 	}
 	if r.way.on {
@@ -250,7 +199,7 @@ type killable struct {
 	far  bool
 }
 
-// Due leaves out the licenses of other runs, and the leases that are not swept. Far nodes sweep only trials.
+// Due leaves out the licenses that no client works on, and the leases that are not swept. Far nodes sweep only trials.
 func (m killable) Due(
 	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
@@ -261,7 +210,7 @@ func (m killable) Due(
 				return !m.run.hasTried(ref)
 			}
 			if kind == licensing.DueRollout || kind == licensing.DueIssue {
-				return ref.Owner != m.run.owner
+				return false
 			}
 			return !m.run.has(ref) || kind == licensing.DueLeases && !m.run.sweeps(ref)
 		})

@@ -10,6 +10,7 @@
 //	history_test.go           the tests: one history each, with many seeds
 //	run_test.go               one history: start, clients and faults, check
 //	cluster_test.go           the nodes of a history on one etcd
+//	etcd_test.go              this etcd
 //	clients_test.go           the clients: which operations they send, and what they record
 //	shop_test.go              the client that orders, pays and refunds
 //	quantity_test.go          orders for many licenses, and their seeded bugs

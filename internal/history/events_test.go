@@ -187,7 +187,7 @@ func latest(field string) (at latestAt) {
 }
 
 // listen makes the run's owner listen to activations, by an endpoint of webhooks that
-// wants them. Other runs' owners may do so at the same time.
+// wants them.
 func (r *run) listen() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -221,7 +221,7 @@ func (r *run) listen() error {
 			return fmt.Errorf("listen: %w", errors.Join(err, ctx.Err()))
 		}
 	}
-	stored, err := server.client.Get(ctx, "lc2/cell/f/"+r.owner.AccountID+"/t/")
+	stored, err := r.etcd.client.Get(ctx, "lc2/cell/f/"+r.owner.AccountID+"/t/")
 	if err != nil {
 		return err
 	}
@@ -244,17 +244,17 @@ func (r *run) beginEpochs(ctx context.Context) error {
 			return nil
 		case <-time.After(time.Duration(10+random.IntN(150)) * time.Millisecond):
 		}
-		if err := seal(); err != nil {
+		if err := r.seal(); err != nil {
 			return err
 		}
 	}
 }
 
 // seal begins an epoch.
-func seal() error {
+func (r *run) seal() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_, err := server.client.Put(ctx, "lc2/cell/epoch", "")
+	_, err := r.etcd.client.Put(ctx, "lc2/cell/epoch", "")
 	return err
 }
 
@@ -314,7 +314,7 @@ func patiently(ctx context.Context, ask func() error) error {
 
 // finish reads the rest of the feed, then the whole feed anew, and the history of each record.
 func (r *run) finish(f *follower) error {
-	if err := seal(); err != nil {
+	if err := r.seal(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

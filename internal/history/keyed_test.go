@@ -28,7 +28,7 @@ const keyedTries = 6
 // is another operation: a look.
 func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, looks []operation) {
 	once := once("key", int(r.keys.Add(1)))
-	op = operation{In: in, Before: revision(), Call: time.Since(r.started), Out: output{Verdict: nothing}}
+	op = operation{In: in, Before: r.etcd.revision(), Call: time.Since(r.started), Out: output{Verdict: nothing}}
 	change := service.LicenseChange{Key: in.Key, Command: licenseCommand(in), Once: once}
 	more := random.IntN(2)
 	for try := 0; try < keyedTries; try++ {
@@ -39,7 +39,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 			replayed bool
 			err      error
 		}
-		look := operation{Process: p.number, In: input{Key: in.Key, Action: get}, Before: revision(),
+		look := operation{Process: p.number, In: input{Key: in.Key, Action: get}, Before: r.etcd.revision(),
 			Call: time.Since(r.started)}
 		a, answered := reach(r, p, r.patience, func(ctx context.Context) (a answer) {
 			a.view, a.replayed, a.err = p.node.ChangeLicense(ctx, r.owner, change)
@@ -53,7 +53,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 			time.Sleep(time.Millisecond) // an earlier one goes on there
 			continue
 		}
-		op.Return, op.After = time.Since(r.started), revision()
+		op.Return, op.After = time.Since(r.started), r.etcd.revision()
 		if kept(op.Out) {
 			if out.Verdict == accepted || out.Verdict == refused {
 				if !a.replayed || out.Verdict != op.Out.Verdict || out.Reason != op.Out.Reason {
@@ -78,7 +78,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 		}
 	}
 	if op.Return == 0 {
-		op.Return, op.After = time.Since(r.started), revision()
+		op.Return, op.After = time.Since(r.started), r.etcd.revision()
 	}
 	op.Out.Later = true
 	for _, s := range r.slots {

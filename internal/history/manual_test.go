@@ -97,9 +97,9 @@ func (r *run) tellManual(ctx context.Context, p *process, orderNo string) error 
 	if state.Outcome == payment.OutcomePending {
 		r.bank.turn(object.ID, payment.OutcomeDone)
 	}
-	d := deed{What: "refund at the bank", Order: orderNo, Before: revision(), Call: time.Since(r.started)}
+	d := deed{What: "refund at the bank", Order: orderNo, Before: r.etcd.revision(), Call: time.Since(r.started)}
 	err := r.desk(p).Called(ctx, r.owner, object)
-	d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
+	d.Return, d.After, d.Out = time.Since(r.started), r.etcd.revision(), outputOf(err)
 	if d.Out.Reason == licensing.ReasonProviderFailed {
 		d.Out = output{Verdict: unknown}
 	}

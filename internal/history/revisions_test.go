@@ -109,16 +109,16 @@ type timeline struct {
 	voided   map[string][]voidedAt            // the account's list of revocations, by name
 }
 
-// readHistory watches all that was written after a revision.
-func readHistory(after int64) ([]*clientv3.Event, error) {
+// readHistory watches all that was written.
+func (r *run) readHistory() ([]*clientv3.Event, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	end, err := server.client.Put(ctx, "history/end", "")
+	end, err := r.etcd.client.Put(ctx, "history/end", "")
 	if err != nil {
 		return nil, err
 	}
 	var events []*clientv3.Event
-	for response := range server.client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
+	for response := range r.etcd.client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(1)) {
 		if err := response.Err(); err != nil {
 			return nil, err
 		}

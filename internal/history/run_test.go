@@ -28,6 +28,7 @@ import (
 type run struct {
 	seed    uint64
 	number  int // of this run in the test binary
+	etcd    *etcdServer
 	bug     bug
 	weather weather
 	way     way
@@ -298,7 +299,6 @@ func (r *run) end() error {
 			p.kill()
 		}
 	}
-	lingering.Go(r.background.Wait)
 	return nil
 }
 
@@ -325,12 +325,20 @@ type result struct {
 
 // check plays a run and checks its history.
 func check(seed uint64, b bug) (*result, error) {
-	before := revision()
 	r := newRun(seed, b)
+	var err error
+	if r.etcd, err = startEtcd(); err != nil {
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
+	defer lingering.Go(func() {
+		r.background.Wait()
+		r.late.Wait()
+		r.etcd.close()
+	})
 	if err := r.play(); err != nil {
 		return nil, err
 	}
-	events, err := readHistory(before)
+	events, err := r.readHistory()
 	if err != nil {
 		return nil, fmt.Errorf("read etcd's history: %w", err)
 	}

@@ -86,9 +86,9 @@ func (r *run) payPlayed(limit time.Duration) {
 	defer cancel()
 	for _, o := range r.played {
 		for {
-			d := deed{What: "pay", Order: o.OrderNo, Before: revision(), Call: time.Since(r.started)}
+			d := deed{What: "pay", Order: o.OrderNo, Before: r.etcd.revision(), Call: time.Since(r.started)}
 			_, err := sandboxOf(r.slots[0].current()).play(ctx, o, payment.PlayPay)
-			d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
+			d.Return, d.After, d.Out = time.Since(r.started), r.etcd.revision(), outputOf(err)
 			r.noteDeed(d)
 			if err == nil {
 				break

@@ -41,12 +41,12 @@ func (r *run) transact(
 			order licensing.Order
 			err   error
 		}
-		d.Before, d.Call = revision(), time.Since(r.started)
+		d.Before, d.Call = r.etcd.revision(), time.Since(r.started)
 		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
 			a.order, a.err = do(ctx, p)
 			return a
 		})
-		d.Return, d.After = time.Since(r.started), revision()
+		d.Return, d.After = time.Since(r.started), r.etcd.revision()
 		d.Out = outputOf(a.err)
 		failed := d.Out.Reason == licensing.ReasonProviderFailed // then it may go on, or not
 		if !answered || failed {
@@ -261,12 +261,12 @@ func (r *run) askGrant(p *process, d *deed, in service.Grant) {
 		licenses []store.LicenseView
 		err      error
 	}
-	d.Before, d.Call = revision(), time.Since(r.started)
+	d.Before, d.Call = r.etcd.revision(), time.Since(r.started)
 	a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
 		a.licenses, _, a.err = p.node.Grant(ctx, r.owner, in)
 		return a
 	})
-	d.Return, d.After = time.Since(r.started), revision()
+	d.Return, d.After = time.Since(r.started), r.etcd.revision()
 	if d.Out = outputOf(a.err); !answered {
 		d.Out = output{Verdict: unknown}
 	}

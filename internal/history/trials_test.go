@@ -106,7 +106,8 @@ func (r *run) try(address int, device string) {
 	random := r.random("try", uint64(address), uint64(device[len(device)-1]))
 	for range 5 {
 		p := r.anyone(random)
-		d := deed{What: "try", External: address, Device: device, Before: revision(), Call: time.Since(r.started)}
+		d := deed{What: "try", External: address, Device: device, Before: r.etcd.revision(),
+			Call: time.Since(r.started)}
 		type answer struct {
 			result licensing.Result
 			err    error
@@ -116,7 +117,7 @@ func (r *run) try(address int, device string) {
 				Device: device, BuyerEmail: fmt.Sprintf("Try%d@example.com", address), By: "key_1"})
 			return a
 		})
-		d.Return, d.After = time.Since(r.started), revision()
+		d.Return, d.After = time.Since(r.started), r.etcd.revision()
 		if d.Out = outputOf(a.err); !answered {
 			d.Out = output{Verdict: unknown}
 		}

@@ -96,13 +96,13 @@ func (r *run) startUsage() error {
 // the warning. So the usage crosses the warning again and again, in both directions.
 type swaying struct {
 	*kv.Store
-	owner licensing.Owner
+	run *run
 }
 
 func (s swaying) TakeGrowth() []store.OwnerGrowth {
 	grown := s.Store.TakeGrowth()
-	slot := licensing.SlotOf(s.owner).String()
-	stored, err := server.client.Get(context.Background(), "lc2/"+slot+"/s/"+s.owner.AccountID+"/t/")
+	slot := licensing.SlotOf(s.run.owner).String()
+	stored, err := s.run.etcd.client.Get(context.Background(), "lc2/"+slot+"/s/"+s.run.owner.AccountID+"/t/")
 	if err != nil || len(stored.Kvs) == 0 {
 		return grown // the run has not begun
 	}
@@ -110,7 +110,7 @@ func (s swaying) TakeGrowth() []store.OwnerGrowth {
 	if err != nil {
 		return grown
 	}
-	large := store.OwnerGrowth{Owner: s.owner}
+	large := store.OwnerGrowth{Owner: s.run.owner}
 	large.Revision, large.Bytes = stored.Header.Revision, largeBytes
 	if now.bytes >= warningBytes {
 		large.Bytes = -largeBytes
