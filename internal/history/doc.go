@@ -27,6 +27,7 @@
 //	bank_test.go              a payment provider that outlives the nodes
 //	checkouts_test.go         orders that buyers pay in checkouts, the provider with checkouts, and seeded bugs
 //	subscriptions_test.go     orders that start subscriptions, their invoices, and their seeded bugs
+//	disputes_test.go          disputes of payments, and their seeded bugs
 //	refunds_test.go           refunds of parts of payments, and their seeded bugs
 //	keyed_test.go             requests with an Idempotency-Key
 //	faults_test.go            failing requests, killed and paused nodes, wrong clocks

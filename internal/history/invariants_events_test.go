@@ -136,7 +136,7 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 					wrong(e)
 				}
 			case licensing.EventLicenseSuspended:
-				if now.suspended != 0 {
+				if now.suspended != 0 && !i.disputed(s.order) { // then the shop suspends what a dispute has suspended
 					wrong(e)
 				}
 				now.suspended = e.at
@@ -251,8 +251,9 @@ func (i *inspection) checkOrderEvents(number string, states []*orderAt, keys []*
 			{before.expired == 0 && s.expired != 0, licensing.EventOrderExpired},
 			{before.canceled == 0 && s.canceled != 0, licensing.EventOrderCanceled},
 			{before.key.IsZero() && !s.key.IsZero(), licensing.EventOrderPaid},
+			{s.disputed, licensing.EventOrderDisputed},
 			{before.refunded == 0 && s.refunded != 0, licensing.EventOrderRefunded},
-			{s.sums.updates(&before.sums) && (before.refunded != 0) == (s.refunded != 0),
+			{s.sums.updates(&before.sums) && !s.ruled && (before.refunded != 0) == (s.refunded != 0),
 				licensing.EventOrderRefundUpdated},
 			{s.billed.invoices > before.billed.invoices, licensing.EventOrderPaymentSucceeded},
 			{s.billed.fails(&before.billed), licensing.EventOrderPaymentFailed},

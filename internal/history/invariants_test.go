@@ -11,7 +11,7 @@ import (
 // violation is one thing that is not as it must be.
 type violation struct {
 	// linearizable, counts, acknowledged, explained, writers, facts, grace, revocations, orders, books, subscriptions,
-	// keys, events, notices, feed or internal
+	// disputes, keys, events, notices, feed or internal
 	check string
 	text  string
 }
@@ -51,7 +51,9 @@ func (r *run) inspect(t *timeline) []violation {
 		i.leases(key, states)
 		i.idle(key, states, byKey[key])
 		i.graces(key, states)
-		i.explained(key, states, byKey[key])
+		if !i.disputed(states[0].order) {
+			i.explained(key, states, byKey[key])
+		}
 		i.revocations(t, key, states, byKey[key])
 	}
 	for _, l := range r.licenses {
@@ -71,6 +73,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.books(t)
 	i.checkouts(t)
 	i.subscriptions(t)
+	i.disputes(t)
 	i.events(t)
 	return i.list
 }

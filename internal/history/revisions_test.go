@@ -72,6 +72,9 @@ type orderAt struct {
 	seed                     licensing.KeySeed
 	refundDue                bool
 	sums                     refundSums
+	disputes                 string // those that are open
+	ruled                    bool   // the record of a dispute was written in the same revision
+	disputed                 bool   // the state of a dispute has changed
 	billed                   billed
 	writers                  []writer
 	licensesMade             []licensing.LicenseID // in the same revision, for this order
@@ -103,6 +106,7 @@ type timeline struct {
 	played   map[string][]playedAt            // in the sandbox, by order
 	refunds  map[string][]refundAt            // the same
 	invoices map[string][]invoiceAt           // the same
+	disputes map[string][]disputeAt           // the same
 	products []productAt                      // of the account
 	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
@@ -137,7 +141,8 @@ func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
 		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{}, played: map[string][]playedAt{},
-		refunds: map[string][]refundAt{}, invoices: map[string][]invoiceAt{}, voided: map[string][]voidedAt{},
+		refunds: map[string][]refundAt{}, invoices: map[string][]invoiceAt{},
+		disputes: map[string][]disputeAt{}, voided: map[string][]voidedAt{},
 		terms: map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
@@ -309,10 +314,12 @@ func (t *timeline) replay(
 				switch licensing.PaymentKind(m.text(9)) {
 				case licensing.KindOfRefund:
 					t.refunds[name] = append(t.refunds[name], refundAt{revision, m.text(1), m.text(3), m.text(10),
-						int64(m.varints[4])})
+						int64(m.varints[4]), false})
 				case licensing.KindOfInvoice:
 					t.invoices[name] = append(t.invoices[name], invoiceAt{revision, m.text(1), m.text(3),
 						int64(m.varints[4]), m.milli(13)})
+				case licensing.KindOfDispute:
+					t.disputes[name] = append(t.disputes[name], m.dispute(revision))
 				default:
 					t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
 				}
@@ -379,6 +386,13 @@ func (t *timeline) replay(
 			}
 		}
 		t.licenses[id] = append(t.licenses[id], l)
+	}
+	for _, writes := range t.disputes {
+		last := len(writes) - 1
+		if o := orders[writes[last].order]; o != nil && writes[last].revision == revision {
+			o.ruled = true
+			o.disputed = last == 0 || writes[last].state != writes[last-1].state
+		}
 	}
 	for number, o := range orders {
 		o.licensesMade, o.upgrades = created[number], upgraded[number]
@@ -545,7 +559,7 @@ func (o *orderAt) decode(value []byte) error {
 		paid: int64(m.varints[34]), refunded: int64(m.varints[35]), refunding: int64(m.varints[36]),
 		number: m.text(46), refunds: int(m.varints[47]), pending: m.varints[48] != 0,
 	}
-	o.billed = m.billed()
+	o.billed, o.disputes = m.billed(), m.text(54)
 	o.quantity, o.issued = int(m.varints[37]), int(m.varints[38])
 	copy(o.seed[:], m.text(39))
 	o.expired, o.latest = m.milli(16), latest(m.text(24))

@@ -16,7 +16,7 @@ import (
 
 // deed is a request of a shop or a buyer, with its answer.
 type deed struct {
-	What    string // create, pay, note, cancel, refund, refund at the bank, redact, grant, import, try
+	What    string // create, pay, note, cancel, refund, refund at the bank, redact, suspend, grant, import, try
 	Order   string
 	Payment string
 	Out     output

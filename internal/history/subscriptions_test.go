@@ -377,18 +377,19 @@ func (p generous) Look(ctx context.Context, object payment.Object) (payment.Stat
 	return state, err
 }
 
-// delayed is a till that tells some answers about subscriptions again, although newer answers were told since.
+// delayed is a till that tells some answers about objects of a kind again, although newer answers were told since.
 type delayed struct {
 	payment.Provider
-	told *sync.Map // the first answer about each subscription, by its id
+	told *sync.Map // the first answer about each object, by its id
+	kind payment.ObjectKind
 }
 
 func (d delayed) Look(ctx context.Context, object payment.Object) (payment.State, error) {
 	state, err := d.Provider.Look(ctx, object)
-	if err != nil || object.Kind != payment.ObjectSubscription {
+	if err != nil || object.Kind != d.kind {
 		return state, err
 	}
-	if first, told := d.told.LoadOrStore(object.ID, state); told && rand.IntN(3) == 0 {
+	if first, told := d.told.LoadOrStore(object.ID, state); told && rand.IntN(2) == 0 {
 		state = first.(payment.State)
 	}
 	return state, nil
