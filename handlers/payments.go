@@ -46,7 +46,7 @@ func paymentAnswer(p *licensing.Payment) orderPayment {
 		RecordedBy: p.By,
 	}
 	switch p.Kind {
-	case licensing.KindOfRefund:
+	case licensing.KindOfRefund, licensing.KindOfInvoiceRefund:
 		answer.Type = typeRefund
 	case licensing.KindOfInvoice:
 		answer.Type = typeInvoice

@@ -246,6 +246,8 @@ type Result struct {
 	Refund Payment
 	// Plan is what the license must get in the same transaction; nil: nothing. See ExtendLicense.
 	Plan *Plan
+	// Back is how much more of an invoice has gone back; see NoteInvoiceRefund.
+	Back int64
 	// RefundDue: the order's money must be refunded, and the caller must do so: record the try with
 	// TryRefund, ask the payment provider, and record the result with RefundOrder. See also Order.Due.
 	RefundDue bool

@@ -47,6 +47,7 @@
 //	dispute.go              disputes of payments
 //	subscription.go         subscriptions of orders, and their invoices
 //	subscription_change.go  changes of subscriptions that the shop requests
+//	invoice_refund.go       refunds of later invoices, and the periods that they take back
 //	checkout.go             attempts to pay an order at a payment provider
 //	payment.go              records of payments, and payments that a shop has received itself
 //	sandbox.go              what the sandbox knows about an order

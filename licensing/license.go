@@ -38,6 +38,8 @@ type License struct {
 	CreatedAt   time.Time
 	ActivatedAt time.Time // the first activation ever; never cleared
 	ExpiresAt   time.Time // zero: no expiry
+	// SetEnd is the end that the shop has set last, of a license with an order; see ReturnPeriod. Zero: none.
+	SetEnd      time.Time
 	SuspendedAt time.Time
 	RevokedAt   time.Time
 	// StateReason is the shop's reason for the suspension or revocation; empty in any other state, or

@@ -100,6 +100,9 @@ type Order struct {
 	// Invoices is how many invoices the buyer has paid after the payment of the order, and Invoiced their sum.
 	Invoices int
 	Invoiced int64
+	// Returned is how much of Invoiced has gone back. InvoiceRefunds counts the changes of Returned.
+	Returned       int64
+	InvoiceRefunds int
 
 	// Quantity is how many licenses the order is for; 0: one. LicensesIssued and KeySeed are zero then; see Issued and
 	// Key.

@@ -30,7 +30,9 @@ const (
 	KindOfPayment PaymentKind = ""        // the buyer has paid
 	KindOfRefund  PaymentKind = "refund"  // money of a payment goes back to the buyer
 	KindOfInvoice PaymentKind = "invoice" // the buyer has paid a further invoice of the order's subscription
-	KindOfDispute PaymentKind = "dispute" // the buyer disputes the payment at the bank; see NoteDispute
+	// KindOfInvoiceRefund: money of an invoice goes back to the buyer; see NoteInvoiceRefund.
+	KindOfInvoiceRefund PaymentKind = "invoice_refund"
+	KindOfDispute       PaymentKind = "dispute" // the buyer disputes the payment at the bank; see NoteDispute
 )
 
 // PaymentState is what has become of a payment, a refund or a dispute.
@@ -74,6 +76,8 @@ type Payment struct {
 	// it stays if the dispute is won after all.
 	Answers int
 	Counted int64
+	// Returned is how much of an invoice has gone back.
+	Returned int64
 }
 
 // Ref names the record of a payment or a refund of an owner.

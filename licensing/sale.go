@@ -43,7 +43,7 @@ type Sale struct {
 func (p *Payment) Sale() (s Sale, ok bool) {
 	s = Sale{At: p.PaidAt, Amount: p.Amount, Currency: p.Currency, ProductID: p.ProductID}
 	switch p.Kind {
-	case KindOfRefund:
+	case KindOfRefund, KindOfInvoiceRefund:
 		s.Kind = SaleRefunded
 	case KindOfDispute:
 		s.Kind, s.Amount = SaleRefunded, p.counts()

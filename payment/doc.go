@@ -19,6 +19,7 @@
 //   - subscriptionchange.go: changes of subscriptions that the shop requests
 //   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries
+//   - invoicerefund.go: refunds of later invoices of subscriptions, which are made at the provider
 //   - refundcallback.go: callbacks about our refunds, and about refunds that were made at the provider
 //   - dispute.go: disputes of payments
 //   - sandbox.go: the provider of test mode

@@ -19,9 +19,15 @@ func (d *Desk) recordRefundState(
 	if err == nil && order.PaidAt.IsZero() && !order.Interval.IsZero() {
 		return licensing.Order{}, providerFailed(errUnpaid)
 	}
-	if err != nil || order.Payment != state.Payment || order.PaidThrough() != provider.Name() ||
-		order.Currency != state.Currency || state.Live != (order.Owner.Mode == licensing.Live) {
+	if err != nil || order.PaidThrough() != provider.Name() || order.Currency != state.Currency ||
+		state.Live != (order.Owner.Mode == licensing.Live) {
 		return order, err
+	}
+	if order.Payment != state.Payment {
+		if order.Subscribed() && state.Invoice != "" {
+			return order, d.recordInvoiceRefund(ctx, provider, order, state)
+		}
+		return order, nil
 	}
 	if order.Refunds == 0 && !order.RefundedAt.IsZero() { // by an older build, without a record
 		return order, nil

@@ -304,6 +304,63 @@ func TestDashboardRefundOfSubscription(t *testing.T) {
 	s.verify()
 }
 
+// TestRefundOfRenewal: the whole refund of a later invoice in Stripe's dashboard takes back the period that the invoice
+// paid for, once. The license does not end before what other invoices pay for, or before an end that the shop has set.
+func TestRefundOfRenewal(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	renew := func() (paid licensing.Order, invoice, intent string) {
+		t.Helper()
+		s.advance(31 * 24 * time.Hour)
+		s.calledAboutInvoices()
+		list, err := s.node.ListPayments(s.ctx, owner, o.OrderNo, store.Page{Limit: 1})
+		if err != nil || list.Items[0].Kind != licensing.KindOfInvoice {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return s.order(o), list.Items[0].Reference, list.Items[0].ProviderID
+	}
+	refund := func(intent string, amount int64) string {
+		t.Helper()
+		id, err := s.fake.RefundInDashboard(intent, amount)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.called(payment.ObjectRefund, id)
+		return id
+	}
+	ends := func(what string, want licensing.Order, returned int64) {
+		t.Helper()
+		now := s.order(o)
+		if l := s.license(o); !now.PaidEnd.Equal(want.PaidEnd) || !l.ExpiresAt.Equal(want.PaidEnd.AddDate(0, 0, 3)) ||
+			now.Returned != returned || now.Refunds != 0 {
+			t.Errorf("%s: paid until %s, the license ends at %s, %d has gone back; want %s and %d", what, now.PaidEnd,
+				l.ExpiresAt, now.Returned, want.PaidEnd, returned)
+		}
+		s.verify()
+	}
+	first := s.order(o)
+	_, _, intent2 := renew()
+	third, _, intent3 := renew()
+	refund(intent2, 400)
+	ends("a part", third, 400)
+	refund(intent2, 500)
+	ends("the middle one", third, 900)
+	refund(intent3, 900)
+	ends("the last one", first, 1800)
+	fourth, _, intent4 := renew()
+	ends("the next renewal", fourth, 1800)
+	set := fourth.PaidEnd.AddDate(0, 0, 20)
+	renewal := licensing.RenewLicense{Target: licensing.Target{Key: o.LicenseKey}, ExpiresAt: set}
+	if _, err := s.node.Do(s.ctx, licensing.LicenseRef(o.LicenseKey), renewal); err != nil {
+		t.Fatal(err)
+	}
+	refund(intent4, 900)
+	if l := s.license(o); !l.ExpiresAt.Equal(set) {
+		t.Errorf("the license ends at %s, before the end that the shop has set", l.ExpiresAt)
+	}
+	s.verify()
+}
+
 // TestRefundEndsSubscription: after the refund of an order, a sweep ends its subscription, also if Stripe is down at
 // first.
 func TestRefundEndsSubscription(t *testing.T) {

@@ -23,7 +23,9 @@ type balance struct {
 	pending  map[string]int64 // refunds, by their numbers
 	invoices int
 	invoiced int64
-	unread   bool // not all of them can be read
+	returned int64 // of the invoices, as they have it
+	back     int64 // of the invoices, by the records of refunds
+	unread   bool  // not all of them can be read
 }
 
 func (b *balance) add(p *licensing.Payment) {
@@ -35,6 +37,12 @@ func (b *balance) add(p *licensing.Payment) {
 	case licensing.KindOfInvoice:
 		b.invoices++
 		b.invoiced += p.Amount
+		b.returned += p.Returned
+		return
+	case licensing.KindOfInvoiceRefund:
+		if p.State == licensing.PaymentDone {
+			b.back += p.Amount
+		}
 		return
 	default:
 		b.paid += p.Amount
@@ -86,6 +94,10 @@ func (v *recordChecks) checkBalance(
 		unknown := func(id string) bool { return !slices.Contains(listed.open, id) }
 		if !listed.unread && ((len(named) == 0) != (len(listed.open) == 0) || slices.ContainsFunc(named, unknown)) {
 			bad("disputes", "its open disputes are %q, and the open records are %q", named, listed.open)
+		}
+		if (listed.returned != o.Returned || listed.back != o.Returned) && !listed.unread {
+			bad("returned_sum", "%d of its invoices has gone back; the invoices have %d, and their refunds are %d together",
+				o.Returned, listed.returned, listed.back)
 		}
 		if (listed.invoiced != o.Invoiced || listed.invoices != o.Invoices) && !listed.unread {
 			bad("invoiced_sum", "%d was paid with %d invoices, and it has %d invoices of %d together", o.Invoiced,

@@ -47,7 +47,8 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 			return // reported with the orders
 		}
 		switch o := &order.Order; {
-		case p.Kind == licensing.KindOfRefund, p.Kind == licensing.KindOfDispute:
+		case p.Kind == licensing.KindOfRefund, p.Kind == licensing.KindOfDispute,
+			p.Kind == licensing.KindOfInvoiceRefund:
 			if o.Currency != p.Currency {
 				bad("order_differs", "its order %s has another currency", p.OrderNo)
 			}
@@ -73,7 +74,7 @@ func (v *recordChecks) checkInvoice(
 		bad("invoice", "it is an invoice, and its order %s has no subscription", p.OrderNo)
 	case p.Currency != o.Currency:
 		bad("order_differs", "its order %s has another currency", p.OrderNo)
-	case p.PeriodEnd.After(o.PaidEnd):
+	case p.PeriodEnd.After(o.PaidEnd) && !p.Whole():
 		bad("invoice", "it pays for a period until %s, and its order %s is paid until %s only",
 			p.PeriodEnd.Format(time.RFC3339), p.OrderNo, o.PaidEnd.Format(time.RFC3339))
 	}
@@ -93,7 +94,10 @@ func (v *recordChecks) wantListed(
 
 // checkState checks what has become of a payment or a refund.
 func checkState(p *licensing.Payment, bad func(rule, format string, args ...any)) {
-	refund := p.Kind == licensing.KindOfRefund
+	refund := p.Kind == licensing.KindOfRefund || p.Kind == licensing.KindOfInvoiceRefund
+	if p.Returned < 0 || p.Returned > p.Amount || p.Returned != 0 && p.Kind != licensing.KindOfInvoice {
+		bad("state", "%d of %d has gone back", p.Returned, p.Amount)
+	}
 	if p.Kind == licensing.KindOfDispute {
 		checkDispute(p, bad)
 		return

@@ -32,6 +32,7 @@
 //	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
 //	outsidepayments.go record payments that a shop has received itself
 //	subscriptions.go   subscriptions and their invoices
+//	invoicerefunds.go  refunds of later invoices of subscriptions
 //	planchanges.go     changes of what subscriptions pay for
 //	payments.go        lists of the payments of an order
 //	disputes.go        disputes of payments

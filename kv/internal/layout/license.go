@@ -60,6 +60,7 @@ const (
 	licenseReceiptsUntil  protowire.Number = 55
 	licenseRevision       protowire.Number = 56
 	licenseRevocations    protowire.Number = 57
+	licenseSetEnd         protowire.Number = 58
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -135,6 +136,7 @@ func (s *License) appendFacts(b []byte) []byte {
 		b = appendBytes(b, licenseTrial, l.Trial[:])
 	}
 	b = appendTimeAfter(b, licenseUpgradedAt, l.UpgradedAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseSetEnd, l.SetEnd, l.CreatedAt)
 	b = appendPeriod(b, licenseInactiveAfter, l.InactiveAfter)
 	b = appendTimeAfter(b, licenseSeenFrom, l.SeenFrom, l.CreatedAt)
 	b = appendMatch(b, licenseMatch, l.Match)
@@ -159,7 +161,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l := &s.License
 	var prefix string
 	limited := false
-	var activated, expires, suspended, revoked, recorded, limitReported, upgraded Field
+	var activated, expires, suspended, revoked, recorded, limitReported, upgraded, setEnd Field
 	var stamp, leasesUntil, seenFrom, inactiveStamp, grace, notice Field
 	err := DecodeValue(value, func(f Field) (err error) {
 		switch f.Num {
@@ -205,6 +207,8 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			err = f.fill(l.Trial[:])
 		case licenseUpgradedAt:
 			upgraded = f
+		case licenseSetEnd:
+			setEnd = f
 		case licenseInactiveAfter:
 			l.InactiveAfter, err = f.period()
 		case licenseSeenFrom:
@@ -278,7 +282,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
 	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
 	l.LimitReportedAt = limitReported.timeAfter(l.CreatedAt)
-	l.UpgradedAt = upgraded.timeAfter(l.CreatedAt)
+	l.UpgradedAt, l.SetEnd = upgraded.timeAfter(l.CreatedAt), setEnd.timeAfter(l.CreatedAt)
 	l.GraceRecorded, l.Notice.End = grace.timeAfter(l.CreatedAt), notice.timeAfter(l.CreatedAt)
 	if l.Lease.Leased() {
 		l.Lease.Longest = cmp.Or(l.Lease.Longest, l.Lease.Length)

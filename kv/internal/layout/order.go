@@ -69,6 +69,8 @@ func (s *Order) table() fieldTable {
 		messageField(60, &o.Change, changeTable),
 		pointerField(61, &o.Next, planTable),
 		pointerField(62, &o.Plan, planTable),
+		numberField(63, &o.Returned),
+		numberField(64, &o.InvoiceRefunds),
 		timeField(45, &o.AskAt),
 		numberField(34, &o.Paid),
 		numberField(35, &o.Refunded),

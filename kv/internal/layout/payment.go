@@ -43,7 +43,7 @@ func (s *Payment) table() fieldTable {
 		textField(5, &p.Currency), timeField(6, &p.PaidAt), timeField(7, &p.RecordedAt), textField(8, &p.By),
 		textField(9, &p.Kind), textField(10, &p.State), customField(11, &p.Fee, appendAmount, decodeAmount),
 		textField(12, &p.ProviderID), timeField(13, &p.PeriodEnd), textField(16, &p.Refunds),
-		numberField(17, &p.Answers), numberField(18, &p.Counted),
+		numberField(17, &p.Answers), numberField(18, &p.Counted), numberField(19, &p.Returned),
 		textField(20, &p.ProductID),
 		writersField(PaymentWriter, &s.Writers), unknownFields(&s.Unknown),
 	}

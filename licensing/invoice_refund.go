@@ -1,0 +1,162 @@
+package licensing
+
+import (
+	"cmp"
+	"errors"
+	"time"
+)
+
+// A refund of a later invoice of a subscription is made at the payment provider, as in Stripe's dashboard. It has a
+// record of its own, KindOfInvoiceRefund. One transaction stores what has become of the refund (NoteInvoiceRefund), how
+// much of the invoice has gone back (RefundInvoice), the sum in the order along with the end of the paid period
+// (CountInvoiceRefund), and the end of the license (ReturnPeriod). An invoice that has gone back as a whole pays for no
+// period. If the refund fails after it was made, all of that goes back.
+
+// ErrInvoicesChanged is the result of CountInvoiceRefund if the invoices of the order have changed since they were read.
+var ErrInvoicesChanged = errors.New("the invoices of the order have changed since they were read")
+
+// NoteInvoiceRefund creates the record of a refund of an invoice, or stores what has become of it. Result.Back is how
+// much more of the invoice has gone back. If the record has this state or a later one, the result is ErrRefundClosed.
+type NoteInvoiceRefund struct{ Refund Payment }
+
+// DeviceID is empty: no device is touched.
+func (NoteInvoiceRefund) DeviceID() string { return "" }
+
+func (NoteInvoiceRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c NoteInvoiceRefund) apply(r *Record, now time.Time) (Result, error) {
+	refund := c.Refund
+	refund.Kind, refund.RecordedAt = KindOfInvoiceRefund, now
+	switch {
+	case refund.State != PaymentDone:
+		refund.PaidAt = time.Time{}
+	case refund.PaidAt.IsZero() || refund.PaidAt.After(now):
+		refund.PaidAt = now
+	}
+	back := refund.sentBack()
+	if stored := r.Payment; stored != nil {
+		if !refund.State.follows(stored.State) {
+			return Result{}, ErrRefundClosed
+		}
+		refund.Amount, refund.RecordedAt = stored.Amount, stored.RecordedAt
+		back = refund.sentBack() - stored.sentBack()
+	}
+	r.Payment, r.Changed = &refund, true
+	return Result{Refund: refund, Back: back}, nil
+}
+
+// sentBack returns how much money of an invoice a refund has sent back.
+func (p *Payment) sentBack() int64 {
+	if p.State == PaymentDone {
+		return p.Amount
+	}
+	return 0
+}
+
+// Whole reports whether all that was paid with an invoice has gone back.
+func (p *Payment) Whole() bool { return p.Amount > 0 && p.Returned >= p.Amount }
+
+// RefundInvoice adds to what has gone back of an invoice. Result.Refund is the invoice after that.
+type RefundInvoice struct{ Back int64 }
+
+// DeviceID is empty: no device is touched.
+func (RefundInvoice) DeviceID() string { return "" }
+
+func (RefundInvoice) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c RefundInvoice) apply(r *Record, _ time.Time) (Result, error) {
+	if r.Payment == nil || r.Payment.Kind != KindOfInvoice {
+		return Result{}, ErrRefundMisfit
+	}
+	invoice := *r.Payment
+	if invoice.Returned += c.Back; invoice.Returned < 0 || invoice.Returned > invoice.Amount {
+		return Result{}, ErrRefundMisfit
+	}
+	r.Payment, r.Changed = &invoice, c.Back != 0
+	return Result{Refund: invoice, Back: c.Back}, nil
+}
+
+// CountInvoiceRefund adds what has gone back of an invoice to its order, and moves the end of the paid period. It fails
+// with ErrInvoicesChanged if the order's invoices or their refunds have changed since they were counted.
+type CountInvoiceRefund struct {
+	Back              int64
+	Invoices, Refunds int // as the order had them when PaidEnd was found
+	PaidEnd           time.Time
+}
+
+// DeviceID is empty: no device is touched.
+func (CountInvoiceRefund) DeviceID() string { return "" }
+
+func (CountInvoiceRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c CountInvoiceRefund) apply(r *Record, now time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case o.Invoices != c.Invoices || o.InvoiceRefunds != c.Refunds:
+		return Result{}, ErrInvoicesChanged
+	}
+	if c.Back != 0 {
+		o.Returned += c.Back
+		o.InvoiceRefunds++
+		if !o.PaidEnd.Equal(c.PaidEnd) {
+			o.PaidEnd = c.PaidEnd
+			if !o.EndDue {
+				o.planAsk(now)
+			}
+		}
+	}
+	r.recordOrder(EventOrderRefundUpdated, Provider, now)
+	return Result{Order: *o}, nil
+}
+
+// ReturnPeriod moves the end of a license after an invoice was refunded, or its refund has failed: from the end that
+// the invoices gave to the end that they give now. It is a no-op for a license that is revoked, and for a license whose
+// end is another: the shop has set it. The license does not end before an end that the shop has set.
+type ReturnPeriod struct{ From, To time.Time }
+
+// DeviceID is empty: no device is touched.
+func (ReturnPeriod) DeviceID() string { return "" }
+
+func (ReturnPeriod) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c ReturnPeriod) apply(r *Record, now time.Time) (Result, error) {
+	l := r.License
+	if l == nil || !l.RevokedAt.IsZero() || l.ExpiresAt.IsZero() {
+		return Result{}, nil
+	}
+	end := l.laterOf(c.To)
+	if l.ExpiresAt.Equal(l.laterOf(c.From)) && !l.ExpiresAt.Equal(end) {
+		l.extendTo(end, now)
+		r.recordLicense(l, EventLicenseUpdated, Provider, now, nil)
+	}
+	return Result{License: *l}, nil
+}
+
+// laterOf returns the later of a time and the end that the shop has set.
+func (l *License) laterOf(end time.Time) time.Time {
+	if l.SetEnd.After(end) {
+		return l.SetEnd
+	}
+	return end
+}
+
+// PaidEndOf returns the end of the paid period of an order with these records of payments, without the invoice with a
+// reference: the latest end of those that have not gone back.
+func (o *Order) PaidEndOf(records []Payment, without string) (end time.Time) {
+	for i := range records {
+		p := &records[i]
+		until := p.PeriodEnd
+		switch {
+		case p.Kind == KindOfPayment:
+			until = cmp.Or(until, o.Interval.AddTo(o.PaidAt))
+		case p.Kind != KindOfInvoice, p.Reference == without, p.Whole():
+			continue
+		}
+		if until.After(end) {
+			end = until
+		}
+	}
+	return end
+}
