@@ -826,6 +826,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			o.Interval, o.Subscription, o.PaidEnd = licensing.Period{Months: 1}, "sub_1", later
 			o.SubscriptionStatus, o.Invoices, o.Invoiced = licensing.SubscriptionCanceled, 1, 900
 		}), []string{"order invoiced_sum " + ord(s.paid)}},
+		{"a refund of an invoice that is only counted", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Returned, o.InvoiceRefunds = 900, 1
+		}), []string{"order returned_sum " + ord(s.paid)}},
+		{"a payment of which more has gone back than was paid",
+			paymentSeed(func(p *licensing.Payment) { p.Returned = p.Amount + 1 }),
+			[]string{"payment state " + paymentName}},
 		{"an invoice of an order without a subscription",
 			paymentSeed(func(p *licensing.Payment) { p.Kind = licensing.KindOfInvoice }),
 			[]string{"payment invoice " + paymentName, "order paid_sum " + ord(s.outside),

@@ -12,7 +12,8 @@ import (
 // (CountInvoiceRefund), and the end of the license (ReturnPeriod). An invoice that has gone back as a whole pays for no
 // period. If the refund fails after it was made, all of that goes back.
 
-// ErrInvoicesChanged is the result of CountInvoiceRefund if the invoices of the order have changed since they were read.
+// ErrInvoicesChanged is the result of CountInvoiceRefund if the invoices of the order have changed since they were
+// read.
 var ErrInvoicesChanged = errors.New("the invoices of the order have changed since they were read")
 
 // NoteInvoiceRefund creates the record of a refund of an invoice, or stores what has become of it. Result.Back is how

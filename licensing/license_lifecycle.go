@@ -130,12 +130,12 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if l.OrderNo != "" && !l.SetEnd.Equal(end) {
-		l.SetEnd, r.Changed = end, true
-	}
 	// A recorded end is renewed even to the same end: a clock that was ahead may have recorded it.
 	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() || l.endRecorded() {
 		l.extendTo(end, now)
+		if l.OrderNo != "" {
+			l.SetEnd = end
+		}
 		r.recordLicense(l, EventLicenseRenewed, c.By, now, nil)
 	}
 	return Result{License: *l}, nil

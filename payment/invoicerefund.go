@@ -35,7 +35,8 @@ func (d *Desk) recordInvoiceRefund(
 		ProviderID: state.ID, Refunds: invoice.Reference, Currency: order.Currency, By: licensing.Provider,
 		Amount: Share(state.Amount, max(state.Charged, invoice.Amount), invoice.Amount), ProductID: invoice.ProductID,
 	}
-	if left := invoice.Amount - invoice.Returned; state.Charged > invoice.Amount && (state.AllBack || refund.Amount > left) {
+	left, taxed := invoice.Amount-invoice.Returned, state.Charged > invoice.Amount
+	if taxed && (state.AllBack || refund.Amount > left) {
 		refund.Amount = left // the refunds before were rounded
 	}
 	switch state.Outcome {

@@ -96,7 +96,7 @@ func (v *recordChecks) checkBalance(
 			bad("disputes", "its open disputes are %q, and the open records are %q", named, listed.open)
 		}
 		if (listed.returned != o.Returned || listed.back != o.Returned) && !listed.unread {
-			bad("returned_sum", "%d of its invoices has gone back; the invoices have %d, and their refunds are %d together",
+			bad("returned_sum", "%d of its invoices has gone back: %d by the invoices, %d by their refunds",
 				o.Returned, listed.returned, listed.back)
 		}
 		if (listed.invoiced != o.Invoiced || listed.invoices != o.Invoices) && !listed.unread {

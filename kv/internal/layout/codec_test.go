@@ -214,6 +214,8 @@ func TestGoldenValues(t *testing.T) {
 		Reference: "du_3", Refunds: "pi_1", Amount: 700, Currency: "USD", State: licensing.PaymentLost,
 		PaidAt: kvtest.Time, RecordedAt: kvtest.Time, Fee: new(int64(1500)), Answers: 3, Counted: 500,
 	}, Writers: license.Writers}).Encode())
+	changing.Returned, changing.InvoiceRefunds = 1800, 2
+	show("order whose invoices were refunded", (&Order{Order: changing, Writers: license.Writers}).Encode())
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
 	rolledOut := goldenProduct()

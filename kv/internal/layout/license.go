@@ -276,12 +276,9 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 		return nil, ErrMalformed
 	}
 	l.Key = id.Key(prefix)
-	l.ActivatedAt = activated.timeAfter(l.CreatedAt)
-	l.ExpiresAt = expires.timeAfter(l.CreatedAt)
-	l.SuspendedAt = suspended.timeAfter(l.CreatedAt)
-	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
-	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
-	l.LimitReportedAt = limitReported.timeAfter(l.CreatedAt)
+	l.ActivatedAt, l.ExpiresAt = activated.timeAfter(l.CreatedAt), expires.timeAfter(l.CreatedAt)
+	l.SuspendedAt, l.RevokedAt = suspended.timeAfter(l.CreatedAt), revoked.timeAfter(l.CreatedAt)
+	l.EndRecorded, l.LimitReportedAt = recorded.timeAfter(l.CreatedAt), limitReported.timeAfter(l.CreatedAt)
 	l.UpgradedAt, l.SetEnd = upgraded.timeAfter(l.CreatedAt), setEnd.timeAfter(l.CreatedAt)
 	l.GraceRecorded, l.Notice.End = grace.timeAfter(l.CreatedAt), notice.timeAfter(l.CreatedAt)
 	if l.Lease.Leased() {
