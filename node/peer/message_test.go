@@ -34,7 +34,7 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 		return
 	case *licensing.Order, *licensing.Settings, **licensing.Product, **licensing.Endpoint, *licensing.Size,
 		**licensing.ReceiptKeys,
-		*licensing.Trial, *licensing.Payment, *licensing.SandboxOrder:
+		*licensing.Trial, *licensing.Payment, *licensing.SandboxOrder, **licensing.Plan:
 		return // the result of no command that hops
 	case *licensing.LicenseKey:
 		*at = licensing.LicenseID{byte(*number)}.Key("LIC")
@@ -134,6 +134,7 @@ func TestReply(t *testing.T) {
 	c := newTestCodec(t)
 	result := filled[licensing.Result](t)
 	result.RefundDue, result.Created, result.Invalid = false, false, "" // messages do not carry these
+	result.Back, result.License.SetEnd = 0, time.Time{}
 	result.License.Sequence, result.License.LimitReportedAt = 0, time.Time{}
 	result.License.Stamp, result.License.LeasesUntil = time.Time{}, time.Time{}
 	result.License.SeenFrom, result.License.InactiveAfter = time.Time{}, licensing.Period{}
