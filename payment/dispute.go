@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"licet/internal/fair"
 	"licet/licensing"
 )
 
@@ -13,10 +12,7 @@ import (
 // askDispute reads the record before it asks; if another answer was recorded meanwhile, it asks again. It returns nil
 // for a dispute of no payment of the owner's orders.
 func (d *Desk) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
-	if err := d.asks.Enter(ctx, id); err != nil {
-		if errors.Is(err, fair.ErrFull) {
-			err = licensing.ErrOverloaded
-		}
+	if err := d.enterAsks(ctx, id); err != nil {
 		return err
 	}
 	defer d.asks.Leave(id)

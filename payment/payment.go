@@ -15,7 +15,7 @@ type Desk struct {
 	node      *service.Service
 	providers Providers
 	checks    *fair.Places[string] // of Check, by the number of the order
-	asks      *fair.Places[string] // of askSubscription, by the number of the order
+	asks      *fair.Places[string] // of enterAsks, by the number of the order or the id of the dispute
 }
 
 // NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.

@@ -114,7 +114,7 @@ func fitsSubscription(order licensing.Order, state State) error {
 func (d *Desk) askSubscription(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (refused, err error) {
-	if err := d.enterAsks(ctx, order); err != nil {
+	if err := d.enterAsks(ctx, order.OrderNo); err != nil {
 		return nil, err
 	}
 	defer d.asks.Leave(order.OrderNo)
@@ -154,9 +154,10 @@ func (d *Desk) askSubscription(
 	return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, errRivals)
 }
 
-// enterAsks takes the place of an order among the requests about subscriptions. The caller must leave asks.
-func (d *Desk) enterAsks(ctx context.Context, order licensing.Order) error {
-	err := d.asks.Enter(ctx, order.OrderNo)
+// enterAsks takes the place of an order's subscription, or of a dispute, among the requests to the provider. The caller
+// must leave asks.
+func (d *Desk) enterAsks(ctx context.Context, id string) error {
+	err := d.asks.Enter(ctx, id)
 	if errors.Is(err, fair.ErrFull) {
 		return licensing.ErrOverloaded
 	}

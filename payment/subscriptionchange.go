@@ -125,7 +125,7 @@ func (d *Desk) Portal(ctx context.Context, owner licensing.Owner, orderNo string
 	if provider == nil {
 		return "", licensing.ErrPaymentNotConfigured
 	}
-	if err := d.enterAsks(ctx, order); err != nil {
+	if err := d.enterAsks(ctx, order.OrderNo); err != nil {
 		return "", err
 	}
 	defer d.asks.Leave(order.OrderNo)
