@@ -34,6 +34,17 @@ func (n *Node) WithRecordLocks(
 	})
 }
 
+// LockAndSwap is SwapTogether with the locks of all records, which it takes in the order of the steps.
+func (n *Node) LockAndSwap(ctx context.Context, steps ...Step) (licensing.Result, error) {
+	locks := make([]licensing.Ref, len(steps))
+	for i := range steps {
+		locks[i] = steps[i].Ref
+	}
+	return n.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
+		return n.SwapTogether(ctx, steps...)
+	})
+}
+
 // queueFirst lets a task wait in a mailbox that is running, before all other calls: tasks are rare, and a
 // storm on the record must not keep them out. The shard's lock is held.
 func (n *Node) queueFirst(box *mailbox, c *call) error {

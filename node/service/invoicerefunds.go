@@ -67,13 +67,7 @@ func (o *Orders) recordInvoiceRefund(ctx context.Context, order licensing.Order,
 				}
 			}})
 	}
-	locks := make([]licensing.Ref, len(steps))
-	for i := range steps {
-		locks[i] = steps[i].Ref
-	}
-	_, err = o.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
-		return o.engine.SwapTogether(ctx, steps...)
-	})
+	_, err = o.engine.LockAndSwap(ctx, steps...)
 	return err
 }
 

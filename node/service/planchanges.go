@@ -133,9 +133,8 @@ func (o *Orders) notePlan(
 		return o.engine.Do(ctx, ref, note)
 	}
 	license := licensing.LicenseRef(stored.LicenseKey)
-	steps := []node.Step{{Ref: ref, Cmd: note}, {Ref: license, Then: func(noted licensing.Result) licensing.Command {
-		return licensing.ExtendLicense{Plan: noted.Plan}
-	}}}
-	return o.engine.WithRecordLocks(ctx, []licensing.Ref{ref, license},
-		func(ctx context.Context) (licensing.Result, error) { return o.engine.SwapTogether(ctx, steps...) })
+	return o.engine.LockAndSwap(ctx, node.Step{Ref: ref, Cmd: note},
+		node.Step{Ref: license, Then: func(noted licensing.Result) licensing.Command {
+			return licensing.ExtendLicense{Plan: noted.Plan}
+		}})
 }

@@ -97,10 +97,9 @@ func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoi
 				return licensing.CountInvoice{New: added.Created, Invoice: invoice, Planned: planned}
 			}},
 		}
-		locks := []licensing.Ref{record, ref}
 		if !stored.LicenseKey.IsZero() {
 			license := licensing.LicenseRef(stored.LicenseKey)
-			locks, steps = append(locks, license), append(steps, node.Step{
+			steps = append(steps, node.Step{
 				Ref: license, After: func(counted licensing.Result) licensing.Command {
 					if !counted.Created {
 						return licensing.ExtendLicense{}
@@ -109,9 +108,7 @@ func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoi
 				},
 			})
 		}
-		_, err = o.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
-			return o.engine.SwapTogether(ctx, steps...)
-		})
+		_, err = o.engine.LockAndSwap(ctx, steps...)
 		return none, err
 	})
 	return err
