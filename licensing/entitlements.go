@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -256,13 +257,9 @@ func (e Entitled) Over(product Entitled) Entitled {
 // license's own entitlements take away; "" if there are none. since is [License.TermsSince].
 func (e Entitled) At(since, now time.Time) string {
 	members := make([]objectMember, 0, len(e))
-	decided := ""
-	for i := range e {
-		if e[i].code == decided || e[i].ended(since, now) {
-			continue
-		}
-		if decided = e[i].code; e[i].value != "null" {
-			members = append(members, objectMember{e[i].code, json.RawMessage(e[i].value)})
+	for each := range e.deciding(since, now) {
+		if each.value != "null" {
+			members = append(members, objectMember{each.code, json.RawMessage(each.value)})
 		}
 	}
 	return joinMembers(members)
@@ -271,17 +268,27 @@ func (e Entitled) At(since, now time.Time) string {
 // NextEnd returns when the first one of the entitlements ends that a license has now; zero: none ends. since is
 // [License.TermsSince].
 func (e Entitled) NextEnd(since, now time.Time) (next time.Time) {
-	decided := ""
-	for i := range e {
-		if e[i].code == decided || e[i].ended(since, now) {
-			continue
-		}
-		decided = e[i].code
-		if end := e[i].endOf(since); !end.IsZero() && (next.IsZero() || end.Before(next)) {
+	for each := range e.deciding(since, now) {
+		if end := each.endOf(since); !end.IsZero() && (next.IsZero() || end.Before(next)) {
 			next = end
 		}
 	}
 	return next
+}
+
+// deciding yields the first entitlement of each code that has not ended.
+func (e Entitled) deciding(since, now time.Time) iter.Seq[*entitlement] {
+	return func(yield func(*entitlement) bool) {
+		decided := ""
+		for i := range e {
+			if e[i].code == decided || e[i].ended(since, now) {
+				continue
+			}
+			if decided = e[i].code; !yield(&e[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Size returns about how many bytes the entitlements take.
