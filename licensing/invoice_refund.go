@@ -144,7 +144,7 @@ func (l *License) laterOf(end time.Time) time.Time {
 }
 
 // PaidEndOf returns the end of the paid period of an order with these records of payments, without the invoice with a
-// reference: the latest end of those that have not gone back.
+// reference: the latest end of the period of a payment, or of an invoice that has not gone back.
 func (o *Order) PaidEndOf(records []Payment, without string) (end time.Time) {
 	for i := range records {
 		p := &records[i]

@@ -18,8 +18,8 @@ func Share(part, of, amount int64) int64 {
 }
 
 // withoutTax returns of how much of an order's price a refund or a dispute at the provider is. A provider that adds tax
-// to the price splits each refund between price and tax in proportion, and so does withoutTax. left is what is left of
-// the price. Each earlier refund may be rounded, so the last refund gets what is left.
+// to the price splits each refund between price and tax in proportion, and so does withoutTax. left is the price less
+// all earlier refunds. Each earlier refund may be rounded, so the last refund is of left.
 func withoutTax(order licensing.Order, state State, left int64) int64 {
 	if state.Charged <= order.Amount {
 		return state.Amount

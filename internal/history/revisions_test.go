@@ -72,7 +72,7 @@ type orderAt struct {
 	seed                     licensing.KeySeed
 	refundDue                bool
 	sums                     refundSums
-	disputes                 string // those that are open
+	disputes                 string // the ids of the open disputes
 	ruled                    bool   // the record of a dispute was written in the same revision
 	disputed                 bool   // the state of a dispute has changed
 	billed                   billed

@@ -119,7 +119,7 @@ type money struct {
 	until    time.Time // the end of the period that is paid for
 }
 
-// kept is what is left of the order's own payment.
+// kept is the order's own payment less its refunds.
 func (m *money) kept() int64 { return m.paid - m.returned }
 
 // moneyOf adds up what Stripe and the shop have of each order.
