@@ -102,13 +102,15 @@ func (r *run) issueAll(limit time.Duration) {
 	}
 }
 
-// revokesOfMany are the operations on the licenses of orders for many that the deeds of the orders may be.
-func (r *run) revokesOfMany(t *timeline) (ops []operation) {
+// revokesOfUnused are the operations that the deeds of orders may be on licenses that no client uses: the orders are
+// for many licenses, or their payments got no answer.
+func (r *run) revokesOfUnused(t *timeline) (ops []operation) {
 	for number, states := range t.orders {
+		if r.bySale[number] != nil {
+			continue // see rest
+		}
 		for _, key := range states[len(states)-1].keys(r.owner) {
-			if r.many[number] {
-				ops = append(ops, r.revokes(newLicense(plan{}, key), number)...)
-			}
+			ops = append(ops, r.revokes(newLicense(plan{}, key), number)...)
 		}
 	}
 	return ops

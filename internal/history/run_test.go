@@ -353,7 +353,7 @@ func check(seed uint64, b bug) (*result, error) {
 		r.lastChange[id] = states[len(states)-1].revision
 	}
 	r.operations = append(r.operations, r.rolled(res.timeline)...)
-	r.operations = append(r.operations, r.revokesOfMany(res.timeline)...)
+	r.operations = append(r.operations, r.revokesOfUnused(res.timeline)...)
 	r.operations = append(r.operations, r.renewals(res.timeline)...)
 	res.violations = append(r.inspect(res.timeline), r.wrong...)
 	r.operations = append(r.operations, r.ends(res.timeline)...)
