@@ -104,10 +104,15 @@ func TestDocumentedPaymentsRun(t *testing.T) {
 // TestDocumentedSubscriptionsRun runs the commands of docs/guides/subscriptions.md.
 func TestDocumentedSubscriptionsRun(t *testing.T) {
 	t.Parallel()
-	p, _, _ := runDocumented(t, docPage(t, "guides/subscriptions.md"))
-	if got := p.want(t, 200, "GET", "/v1/products/cloud", "").Data.text("name"); got != "Cloud" {
-		t.Errorf("the product has the name %q", got)
+	page := withoutBlock(t, docPage(t, "guides/subscriptions.md"), "card-page") // the sandbox has no cards
+	const bought = "\n```sh\nlicet products put team --billing P1M\n" +
+		"licet sandbox buy cloud --output json > order.json\n" +
+		`order_no=$(sed -n 's/.*"order_no": *"\([^"]*\)".*/\1/p' order.json)` + "\n```\n\n## 3."
+	p, out, blocks := runDocumented(t, strings.Replace(page, "\n## 3.", bought, 1))
+	if got := p.want(t, 200, "GET", "/v1/products/cloud", "").Data.text("name"); got != "Cloud" || blocks != 4 {
+		t.Errorf("the product has the name %q after %d blocks", got, blocks)
 	}
+	wantOutput(t, out, "planned_change", `"team"`, "cancel_at")
 }
 
 // TestDocumentedSandboxRuns runs the commands of docs/guides/sandbox.md.
