@@ -127,7 +127,7 @@ bench: ## Run the benchmarks that match BENCH (all).
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 .PHONY: compare
-compare: ## Measure against plain etcd puts and gets, 40 minutes: make compare ARGS='--only cold,idle'
+compare: ## Measure against plain etcd puts and gets, 30 minutes: make compare ARGS='--only cold,idle'
 	go run ./loadtest/compare $(ARGS)
 
 .PHONY: capacity
@@ -144,10 +144,6 @@ load-smoke: ## Run three scenarios for twelve seconds each, with the race detect
 		go run -race ./loadtest/run --scenario $$scenario --rate 30 --duration 12s --slack 10 \
 			--build-flags -race --out "load-results/smoke/$$scenario"; \
 	done
-
-.PHONY: shop-day
-shop-day: ## Play a shop's day against two nodes, and compare its ledger with the service: make shop-day ARGS='--seed 2'
-	go run ./loadtest/shopday $(ARGS)
 
 .PHONY: webhook-run
 webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is missing: make webhook-run ARGS='--seed 2'

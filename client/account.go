@@ -17,12 +17,14 @@ type Account struct {
 	ExternalKeysFixed bool   `json:"external_keys_fixed"` // true once the account has external keys
 	// ExpiringDays say how many days before the end of a license the service records the event license.expiring.
 	ExpiringDays []int `json:"expiring_days"`
-	StoredBytes  int64 `json:"stored_bytes"`
-	StoredKeys   int64 `json:"stored_keys"`
-	LimitBytes   int64 `json:"limit_bytes"` // ordinary growth ends here, with code 40309
-	LimitKeys    int64 `json:"limit_keys"`
-	BudgetBytes  int64 `json:"budget_bytes"`
-	BudgetKeys   int64 `json:"budget_keys"`
+	// PaymentProvider charges the orders: sandbox or stripe. Empty: there is none, you record your own payments.
+	PaymentProvider string `json:"payment_provider"`
+	StoredBytes     int64  `json:"stored_bytes"`
+	StoredKeys      int64  `json:"stored_keys"`
+	LimitBytes      int64  `json:"limit_bytes"` // ordinary growth ends here, with code 40309
+	LimitKeys       int64  `json:"limit_keys"`
+	BudgetBytes     int64  `json:"budget_bytes"`
+	BudgetKeys      int64  `json:"budget_keys"`
 }
 
 // Account returns the account and mode of the API key.

@@ -30,7 +30,7 @@ type ReceiptRequest struct {
 	// ReceiptSeconds is how long the receipt is to be valid at most; 0: as long as the product says.
 	ReceiptSeconds int    `json:"receipt_seconds,omitempty"`
 	Nonce          string `json:"nonce,omitempty"` // of up to 255 characters, which the receipt repeats
-	// DeviceKey is an Ed25519 public key of the device, 32 bytes in base64url: it may give the seat back, see
+	// DeviceKey is an Ed25519 public key of the device, 32 bytes in base64url: it may give the device slot back, see
 	// [Client.ReleaseSeat]. It needs a Nonce.
 	DeviceKey string `json:"device_key,omitempty"`
 }

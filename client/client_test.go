@@ -3,8 +3,6 @@ package client_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -482,6 +480,11 @@ func walkKeys(t *testing.T, shop *client.Client) {
 		client.ReasonInvalidField) {
 		t.Errorf("a request that is none: %v", err)
 	}
+	answers := must[[]client.ReceiptResult](t)(shop.MakeReceiptFiles(ctx,
+		client.DeviceRequests{Requests: []string{"no request", "none either"}}))
+	if len(answers) != 2 || answers[1].File != nil || !client.HasReason(answers[1].Err, client.ReasonInvalidField) {
+		t.Errorf("a batch of requests that are none: %+v", answers)
+	}
 	list := must[client.Document](t)(shop.Revocations(ctx, signing.AccountID, signing.Mode, 0, ""))
 	same := must[client.Document](t)(shop.Revocations(ctx, signing.AccountID, signing.Mode, 0, list.ETag))
 	if strings.Count(list.Text, ".") != 2 || list.MaxAge != 20*time.Second || !same.Unchanged || same.Text != "" {
@@ -609,29 +612,5 @@ func TestRecord(t *testing.T) {
 	refused(t, err, 40403)
 	if r.Status != 404 || r.Data != nil || r.Replayed {
 		t.Errorf("recorded %+v", r)
-	}
-}
-
-// TestReadmeCompiles compiles the Go code of README.md inside of a function.
-func TestReadmeCompiles(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, found := strings.Cut(string(readme), "\n```go\n")
-	code, _, _ = strings.Cut(code, "\n```\n")
-	if !found {
-		t.Fatal("README.md has no Go code")
-	}
-	file := filepath.Join(t.TempDir(), "readme.go")
-	program := "package readme\n\nimport (\n\t\"context\"\n\t\"errors\"\n\n\t\"licet/client\"\n)\n\n" +
-		"func activate(ctx context.Context, key, device string) error {\n" + code + "\n}\n"
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, file)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, out, program)
 	}
 }

@@ -73,10 +73,14 @@
 //   - rollouts.go: rollouts of a product's terms to earlier licenses
 //   - licenses.go: licenses, their changes, and their devices
 //   - activations.go: activate, validate and deactivate
+//   - trials.go: trials
+//   - entitlements.go: what a license lets its user do
 //   - keys.go: API keys
 //   - account.go: the settings of an account, how much it stores, and its budget
 //   - receiptkeys.go: the keys that sign receipts
+//   - documents.go: the open documents: sets of receipt keys, lists of revocations
 //   - redactions.go: removal of a buyer's personal data
+//   - reports.go: reports of sales
 //   - events.go: the feed of events, and the events of an order or a license; their names are in webhook
 //   - webhooks.go: webhook endpoints, and test messages
 //   - deliveries.go: deliveries to endpoints, and replays

@@ -47,6 +47,9 @@ func (c *Client) Revocations(ctx context.Context, accountID, mode string, after 
 	return c.document(ctx, "GET /v1/accounts/{account_id}/{mode}/revocations", accountID, mode, query, etag)
 }
 
+// printable matches what may stand in If-None-Match: ASCII without spaces and control characters.
+var printable = regexp.MustCompile(`^[!-~]+$`)
+
 var maxAgePart = regexp.MustCompile(`\bmax-age=(\d{1,9})`)
 
 // document gets a document, which is no answer of the API; its errors are.
@@ -56,6 +59,9 @@ func (c *Client) document(
 	sent, err := newCall(route, []string{accountID, mode}, query)
 	if err != nil {
 		return d, err
+	}
+	if !printable.MatchString(etag) { // the stored state of a program may be damaged
+		etag = ""
 	}
 	sent.etag = etag
 	err = c.sendWithRetries(ctx, sent, func() error {

@@ -21,6 +21,11 @@ type License struct {
 	CurrentDevices    int    `json:"current_devices"`
 	// Entitlements are those of the product when the license was issued, with the license's own on top.
 	Entitlements Entitlements `json:"entitlements"`
+	// EntitlementEnds holds the end of each entitlement that ends by itself. Events do not have it, nor the next three.
+	EntitlementEnds map[string]time.Time `json:"entitlement_ends"`
+	Grace           string               `json:"grace"`          // an ISO 8601 duration after ExpiresAt; empty: none
+	InactiveAfter   string               `json:"inactive_after"` // see Product
+	DeviceMatch     *DeviceMatch         `json:"device_match"`   // see Product
 	// DeviceMode is leased for floating licenses, else bound. See Product.
 	DeviceMode      string `json:"device_mode"`
 	LeaseSeconds    int    `json:"lease_seconds"`     // 0: no leases

@@ -35,10 +35,13 @@ type Order struct {
 	SuccessURL     string   `json:"success_url"`
 	StateReason    string   `json:"state_reason"`
 	RefundDue      bool     `json:"refund_due"` // a refund is due, and the provider has not confirmed it
-	// AmountRefunded is how much has gone back to the buyer. RefundPending is the amount of the refund that the
-	// provider has not confirmed.
-	AmountRefunded int64 `json:"amount_refunded"`
-	RefundPending  int64 `json:"refund_pending"`
+	// AmountPaid is what the buyer has paid, with all invoices of the subscription and second payments. AmountRefunded
+	// is how much of that has gone back. RefundPending is the amount of the refunds that the provider has not
+	// confirmed.
+	AmountPaid     int64  `json:"amount_paid"`
+	AmountRefunded int64  `json:"amount_refunded"`
+	RefundPending  int64  `json:"refund_pending"`
+	Fee            *int64 `json:"fee"` // the sum of the known fees of the provider; nil: none is known
 	// PaymentProvider is where the order was paid, or must be paid: sandbox, stripe or outside; empty: that is open, or
 	// the order is free.
 	PaymentProvider  string `json:"payment_provider"`
@@ -168,7 +171,7 @@ func (c *Client) RecordPayment(
 
 // Payment is a record of an order's payments.
 type Payment struct {
-	Type            string    `json:"type"`      // payment or refund
+	Type            string    `json:"type"`      // payment, invoice, second, refund or dispute
 	Reference       string    `json:"reference"` // the provider's, or the shop's own
 	PaymentProvider string    `json:"payment_provider"`
 	Status          string    `json:"status"` // succeeded; of a refund also pending or failed
@@ -211,6 +214,20 @@ func (c *Client) RefundPart(
 		Amount int64  `json:"amount"`
 		Reason string `json:"reason,omitempty"`
 	}{amount, reason}
+	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
+}
+
+// RefundInvoice refunds an invoice of an order's subscription, by its reference among the payments of the order. Amount
+// is in the currency's minor unit; 0: all that is left. Once all of an invoice has gone back, the service takes back
+// the period that it paid for. Each call with an amount refunds another part, unless the calls have the same
+// IdempotencyKey. The API key needs the scope orders:refunds.
+func (c *Client) RefundInvoice(
+	ctx context.Context, orderNo, invoice string, amount int64, options ...CallOption,
+) (*Order, error) {
+	refund := struct {
+		Invoice string `json:"invoice"`
+		Amount  int64  `json:"amount,omitempty"`
+	}{invoice, amount}
 	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
 }
 

@@ -27,7 +27,8 @@ type Product struct {
 	// Receipt reports whether activations, validations and trials carry a receipt even if they do not ask for one.
 	Receipt         bool   `json:"receipt"`
 	ReceiptValidity string `json:"receipt_validity"` // an ISO 8601 duration
-	// RevocationMaxAge is how long a receipt counts without a newer list of revocations; empty: until its end.
+	// RevocationMaxAge is how long programs accept a receipt without a newer list of revocations, an ISO 8601 duration;
+	// empty: until the end of the receipt.
 	RevocationMaxAge string `json:"revocation_max_age"`
 	// Entitlements of new licenses, as they were put: a value may be an object with an end.
 	Entitlements Entitlements    `json:"entitlements"`

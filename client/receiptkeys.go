@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -68,16 +69,56 @@ func (c *Client) MakeReceiptFile(
 	return f, nil
 }
 
-// Released is the seat that a release has given back.
+// DeviceRequests are requests of devices without network, at most 50 and 16 KiB.
+type DeviceRequests struct {
+	Requests       []string `json:"requests"`                  // each as in DeviceRequest
+	ReceiptSeconds int      `json:"receipt_seconds,omitempty"` // as in DeviceRequest
+}
+
+// ReceiptResult is the answer to one of DeviceRequests.
+type ReceiptResult struct {
+	File *ReceiptFile // nil: there is an error
+	Err  error        // an [*Error]: what MakeReceiptFile would return
+}
+
+// MakeReceiptFiles is like MakeReceiptFile for each of many requests. It returns a result for each request, in their
+// order. The service may refuse some requests and not others. A batch that is sent again takes no further slot.
+func (c *Client) MakeReceiptFiles(
+	ctx context.Context, requests DeviceRequests, options ...CallOption,
+) ([]ReceiptResult, error) {
+	var answer struct {
+		Results []struct {
+			File    *ReceiptFile `json:"file"`
+			Failure *envelope    `json:"failure"`
+		} `json:"results"`
+	}
+	if err := c.do(ctx, "POST /v1/receipts/batch", nil, nil, requests, &answer, options); err != nil {
+		return nil, err
+	}
+	results := make([]ReceiptResult, len(requests.Requests))
+	for i := range results {
+		switch {
+		case len(answer.Results) == len(results) && answer.Results[i].File != nil:
+			results[i].File = answer.Results[i].File
+		case len(answer.Results) == len(results) && answer.Results[i].Failure != nil:
+			results[i].Err = answer.Results[i].Failure.refusal()
+		default:
+			return nil, errors.New("the service has not answered each request of the batch")
+		}
+	}
+	return results, nil
+}
+
+// Released is the device slot that a release has given back.
 type Released struct {
 	LicenseID      string `json:"license_id"`
 	DeviceID       string `json:"device_id"`
-	Removed        bool   `json:"removed"` // false: the seat was free, or was bound again since
+	Removed        bool   `json:"removed"` // false: the device slot was free, or was bound again since
 	CurrentDevices int    `json:"current_devices"`
 }
 
-// ReleaseSeat frees the seat that a device without network has given back. release is the armored text that the device
-// has signed; see package receipt.
+// ReleaseSeat frees the device slot that a device without network has given back. release is the armored text that the
+// device has signed; see package receipt.
 func (c *Client) ReleaseSeat(ctx context.Context, release string, options ...CallOption) (*Released, error) {
 	r := new(Released)
 	in := map[string]string{"release": release}

@@ -2,12 +2,12 @@ package client
 
 import "context"
 
-// Redaction is the progress of the redaction of a buyer.
+// Redaction is the progress of a redaction.
 type Redaction struct {
-	Orders   int `json:"orders"`
-	Licenses int `json:"licenses"` // of those orders, and granted licenses
+	Orders   int `json:"orders"`   // 0 by a customer reference
+	Licenses int `json:"licenses"` // of a buyer: of those orders, and granted licenses
 	// Complete reports whether all orders and granted licenses that the buyer had at the time of the request are
-	// redacted.
+	// redacted; by a customer reference, all licenses with the reference.
 	Complete bool `json:"complete"`
 }
 
@@ -18,11 +18,18 @@ type Redaction struct {
 // A call redacts up to 100 orders and 100 granted licenses. Repeat the call until the redaction is complete. With the
 // same [IdempotencyKey], the counts are the totals of all calls.
 func (c *Client) RedactBuyer(ctx context.Context, email string, options ...CallOption) (*Redaction, error) {
+	return c.redact(ctx, map[string]string{"buyer_email": email}, options)
+}
+
+// RedactCustomer removes the personal data from all licenses with a customer reference. The orders of these licenses
+// keep their data. A call redacts up to 100 licenses: repeat the call as with RedactBuyer.
+func (c *Client) RedactCustomer(ctx context.Context, reference string, options ...CallOption) (*Redaction, error) {
+	return c.redact(ctx, map[string]string{"customer_reference": reference}, options)
+}
+
+func (c *Client) redact(ctx context.Context, of map[string]string, options []CallOption) (*Redaction, error) {
 	done := new(Redaction)
-	in := struct {
-		BuyerEmail string `json:"buyer_email"`
-	}{email}
-	if err := c.do(ctx, "POST /v1/redactions", nil, nil, in, done, options); err != nil {
+	if err := c.do(ctx, "POST /v1/redactions", nil, nil, of, done, options); err != nil {
 		return nil, err
 	}
 	return done, nil

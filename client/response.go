@@ -51,22 +51,29 @@ func readResponse(response *http.Response, text []byte) *result {
 		r.response.Data = e.Data
 		return r
 	}
-	r.failure = &Error{
-		Status:     response.StatusCode,
-		Code:       *e.Code,
-		Reason:     e.Error.Reason,
-		Message:    e.Message,
-		Retryable:  e.Error.Retryable,
-		RetryAfter: retryAfter(response),
-		RequestID:  e.Error.RequestID,
-		Fields:     e.Error.Fields,
-		DocsURL:    e.Error.DocsURL,
+	r.failure = e.refusal()
+	r.failure.Status, r.failure.RetryAfter = response.StatusCode, retryAfter(response)
+	return r
+}
+
+// refusal returns the error that the envelope holds.
+func (e *envelope) refusal() *Error {
+	refused := &Error{
+		Reason:    e.Error.Reason,
+		Message:   e.Message,
+		Retryable: e.Error.Retryable,
+		RequestID: e.Error.RequestID,
+		Fields:    e.Error.Fields,
+		DocsURL:   e.Error.DocsURL,
+	}
+	if e.Code != nil {
+		refused.Code, refused.Status = *e.Code, *e.Code/100
 	}
 	// Details that are no counts, which a later version may have, are ignored.
-	if json.Unmarshal(e.Error.Details, &r.failure.Details) != nil {
-		r.failure.Details = nil
+	if json.Unmarshal(e.Error.Details, &refused.Details) != nil {
+		refused.Details = nil
 	}
-	return r
+	return refused
 }
 
 // unknownResponder returns the error for a response that is not from a Licet service, but from a proxy or from

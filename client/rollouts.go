@@ -17,6 +17,8 @@ const (
 	RolloutReceipt          = "receipt"
 	RolloutReceiptValidity  = "receipt_validity"
 	RolloutRevocationMaxAge = "revocation_max_age"
+	RolloutLeaseSeconds     = "lease_seconds"
+	RolloutMaxLeaseSeconds  = "max_lease_seconds"
 )
 
 // NewRollout describes a rollout.

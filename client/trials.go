@@ -20,6 +20,8 @@ type NewTrial struct {
 	DeviceName string `json:"device_name,omitempty"`
 	BuyerEmail string `json:"buyer_email,omitempty"` // required for trials per e-mail address, which need an API key
 	ReceiptRequest
+	// DeviceComponents are those of an [Activation].
+	DeviceComponents map[string]string `json:"device_components,omitempty"`
 }
 
 // StartTrial issues a license for a trial and binds the device. The same device gets the same license again, until an

@@ -79,10 +79,11 @@ func (l *accessLog) level(r *request, answer document) zerolog.Level {
 	case answer.code == l.overloaded:
 		// There are thousands of these, and they must cost little. The node logs its overload once.
 		return zerolog.InfoLevel
+	case r.route != nil && r.route.is(quiet):
+		// Also while the node is not ready, as in its first second: licet dev asks each few milliseconds then.
+		return zerolog.DebugLevel
 	case answer.status > fasthttp.StatusInternalServerError:
 		return zerolog.WarnLevel
-	case r.route != nil && r.route.is(quiet):
-		return zerolog.DebugLevel
 	default:
 		return zerolog.InfoLevel
 	}

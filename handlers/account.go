@@ -10,13 +10,15 @@ import (
 // accountRoutes are the functions of the routes of an account.
 type accountRoutes struct{ *Server }
 
-// account holds the settings of an account in a mode, how much the account stores there, and its budget.
+// account holds the settings of an account in a mode, the provider that charges its orders, how much the account stores
+// there, and its budget.
 type account struct {
 	AccountID         string                `json:"account_id"`
 	Mode              licensing.Mode        `json:"mode"`
 	ExternalKeys      licensing.KeyMatching `json:"external_keys"`
 	ExternalKeysFixed bool                  `json:"external_keys_fixed"`
 	ExpiringDays      []int                 `json:"expiring_days"`
+	Provider          *string               `json:"payment_provider"`
 	StoredBytes       int64                 `json:"stored_bytes"`
 	StoredKeys        int64                 `json:"stored_keys"`
 	LimitBytes        int64                 `json:"limit_bytes"`
@@ -81,6 +83,7 @@ func (s accountRoutes) answer(
 		AccountID: owner.AccountID, Mode: owner.Mode,
 		ExternalKeys: settings.Matching(), ExternalKeysFixed: settings.KeysFixed,
 		ExpiringDays: settings.Expiring().Numbers(),
+		Provider:     orNull(string(s.cfg.Desk.ProviderOf(owner))),
 		StoredBytes:  max(size.Bytes, 0), StoredKeys: max(size.Keys, 0), LimitBytes: most.Bytes, LimitKeys: most.Keys,
 		BudgetBytes: budget.Bytes, BudgetKeys: budget.Keys,
 	}, nil

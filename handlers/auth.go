@@ -121,7 +121,7 @@ func (s *Server) targetURI(path string, target []byte) string {
 }
 
 // exposed lists the headers that a script may read.
-const exposed = "X-Request-Id, Retry-After"
+const exposed = "X-Request-Id, Retry-After, ETag"
 
 // allowAnyOrigin lets scripts of any web page read a response. It is for routes without required credentials, and
 // does not allow credentials.
@@ -135,7 +135,7 @@ func preflight(allow string) document {
 	return document{status: fasthttp.StatusNoContent, headers: []header{
 		{fasthttp.HeaderAllow, allow},
 		{fasthttp.HeaderAccessControlAllowMethods, allow},
-		{fasthttp.HeaderAccessControlAllowHeaders, "content-type, authorization, x-request-id"},
+		{fasthttp.HeaderAccessControlAllowHeaders, "content-type, authorization, x-request-id, if-none-match"},
 		{fasthttp.HeaderAccessControlMaxAge, "86400"},
 	}}
 }

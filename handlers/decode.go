@@ -49,7 +49,7 @@ func decodeAny(body []byte, strict bool, of *requestType, in any) error {
 		return decodeError(body, of, err)
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
-		return malformed("the body has something after its JSON object")
+		return malformed("remove everything after the JSON object of the body")
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func decodeError(body []byte, of *requestType, err error) error {
 	return syntax(err)
 }
 
-// skipMembers skips the members of an object up to the one at an offset, and that one. UnmarshalDecode
+// skipMembers skips the members of an object up to the member at an offset, and that member. UnmarshalDecode
 // refuses a member's name before it sees the value, but a syntax error in the value comes first.
 func skipMembers(object []byte, until int64) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(object))

@@ -51,6 +51,9 @@
 //	account.go         the settings of an account, and how much it stores
 //	receiptkeys.go     the keys that sign receipts, and their open set
 //	receipts.go        receipts of activations, validations and trials
+//	receiptfile.go     the receipt file of a device without a network
+//	receiptbatch.go    receipt files of many such devices
+//	release.go         the release of a device that was made without a network
 //	revocations.go     the open list of receipts that are void
 //	admin.go           the listener for operators, probes, Go's profiles
 //	apikeys.go         API keys
@@ -69,14 +72,17 @@
 //	licenses.go        licenses as responses show them, lookups, grants
 //	lifecycle.go       changes of licenses: suspend, reinstate, revoke, renew, reissue, update
 //	listing.go         the routes of lists, and the cursors of their pages
-//	metadata.go        metadata of orders, products and licenses
+//	metadata.go        metadata and entitlements: objects whose members belong to the shop
 //	orders.go          orders and redactions
+//	subscriptions.go   cancel, resume and change subscriptions
+//	payments.go        lists of the payments of an order
 //	callbacks.go       callbacks of payment providers
 //	sandbox.go         payments of test mode without a buyer
 //	pay.go             the routes of the pay page: buttons, redirects, headers; texts about refused requests
 //	products.go        products
+//	deviceterms.go     terms about devices that change, and the components of a device
+//	billing.go         terms of subscriptions
 //	ratelimit.go       rate limits and their headers
-//	renderer.go        what answers need beside a record: texts of license keys, links to pay pages
 //	refusal.go         the listener; refused connections; refusals before fasthttp
 //	request.go         a request in progress, and the steps that all routes share
 //	requestid.go       request ids
@@ -88,7 +94,8 @@
 //	routes.go          the list of routes: one row each
 //	routetable.go      request targets, their routes and limits of bodies
 //	selfservice.go     activate, validate and deactivate
-//	server.go          configuration, start and shutdown, limits of bodies
+//	trials.go          trials
+//	server.go          configuration, start and shutdown, limits of bodies, texts of license keys
 //	suggest.go         did you mean: unknown parameters, members and paths
 //	trace.go           spans
 //	validate.go        the rules for values

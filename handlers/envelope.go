@@ -104,7 +104,8 @@ func (s *Server) failure(r *request, cause error) document {
 	return answer
 }
 
-func (s *Server) encodeFailure(known *licensing.Error, k kind, retryable bool, id string) []byte {
+// failureEnvelope returns the envelope of an error.
+func (s *Server) failureEnvelope(known *licensing.Error, k kind, retryable bool, id string) failureEnvelope {
 	body := failureBody{
 		Reason:    known.Reason,
 		Retryable: retryable,
@@ -115,7 +116,11 @@ func (s *Server) encodeFailure(known *licensing.Error, k kind, retryable bool, i
 	for _, f := range known.Fields {
 		body.Fields = append(body.Fields, failureField(f))
 	}
-	encoded, err := encode(failureEnvelope{Code: k.code(), Message: known.Message, Error: body})
+	return failureEnvelope{Code: k.code(), Message: known.Message, Error: body}
+}
+
+func (s *Server) encodeFailure(known *licensing.Error, k kind, retryable bool, id string) []byte {
+	encoded, err := encode(s.failureEnvelope(known, k, retryable, id))
 	if err != nil {
 		panic(err) // texts and numbers always encode
 	}

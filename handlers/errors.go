@@ -48,10 +48,6 @@ var (
 		Reason:  licensing.ReasonUnavailable,
 		Message: "this node lacks the master key that the endpoint's secret is derived from; nothing was sent",
 	}
-	errMethodNotAllowed = &licensing.Error{
-		Reason:  reasonMethodNotAllowed,
-		Message: "this route does not have the method: the header Allow lists its methods",
-	}
 	errNotJSONMedia = &licensing.Error{
 		Reason:  reasonUnsupportedMediaType,
 		Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding",
@@ -76,6 +72,10 @@ var (
 		Reason:  licensing.ReasonRateLimited,
 		Message: "too many bad API keys, signatures or payment links from this address",
 	}
+	errDocumentsLimited = &licensing.Error{
+		Reason:  licensing.ReasonRateLimited,
+		Message: "this address has fetched too many bytes of open documents",
+	}
 	errAccountLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,
 		Message: "too many requests with the API keys of this account",
@@ -83,6 +83,10 @@ var (
 	errLicenseLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,
 		Message: "too many requests for this license",
+	}
+	errPayPageLimited = &licensing.Error{
+		Reason:  licensing.ReasonRateLimited,
+		Message: "too many requests to the pay page of this order",
 	}
 )
 

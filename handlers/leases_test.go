@@ -5,9 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"licet/handlers"
+	"licet/internal/nodetest"
+	"licet/node/clocks"
+	"licet/node/service"
 )
 
-// TestLeases: devices of a product with leases take, renew and give back leases; answers count those that have not
+// TestLeases: devices of a product with leases take, renew and give back leases; answers count leases that have not
 // lapsed.
 func TestLeases(t *testing.T) {
 	t.Parallel()
@@ -35,10 +40,6 @@ func TestLeases(t *testing.T) {
 	want("renewed too early", post("activate", "a", "").must(t, 0), 526, 2)
 	s.clock.advance(time.Second)
 	want("renewed", post("validate", "a", "").must(t, 0), 600, 2)
-	if refused := post("activate", "a", `,"lease_seconds":86401`).must(t, 42200); !strings.Contains(refused.body,
-		"must be at most 86400") {
-		t.Error(refused.body)
-	}
 	post("activate", "a", `,"lease_seconds":29`).must(t, 42200)
 	s.clock.advance(600 * time.Second)
 	want("lapsed", post("validate", "a", "").must(t, 0), 0, 1)
@@ -50,6 +51,7 @@ func TestLeases(t *testing.T) {
 	}
 	s.clock.advance(5 * time.Second)
 	want("a lapsed slot", post("activate", "c", "").must(t, 0), 600, 2)
+	want("more than the longest", post("activate", "c", `,"lease_seconds":86401`).must(t, 0), 86400, 2)
 	if given := post("deactivate", "c", "").must(t, 0); given.data["removed"] != true {
 		t.Error(given.body)
 	}
@@ -57,8 +59,47 @@ func TestLeases(t *testing.T) {
 	if got := s.get(key).must(t, 0); got.text("status") != "not_activated" || got.text("activated_at") == "" {
 		t.Errorf("without leases: %s", got.body)
 	}
+	for status, count := range map[string]int{"not_activated": 1, "activated": 0} { // no sweep has run yet
+		got := s.send("GET", "/v1/licenses?product_id=render&status="+status, keyAll, "").must(t, 0)
+		if licenses := got.data["licenses"].([]any); len(licenses) != count {
+			t.Errorf("%s without leases: %s", status, got.body)
+		}
+	}
 	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"max_devices":0}`).must(t, 42200)
 	s.send("POST", "/v1/licenses", keyAll, `{"product_id":"render","quantity":1,"max_devices":10001}`).must(t, 42200)
+}
+
+// TestLeasesByWrongClock: a node whose clock is not known to agree answers requests that take a lease, or say how long
+// a lease lasts, with 50300, to be tried again. Trials with leases are such requests.
+func TestLeasesByWrongClock(t *testing.T) {
+	t.Parallel()
+	comparison := nodetest.NewComparison(clocks.System())
+	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
+	key := s.leased()
+	s.product("editor", `"max_devices":2,"device_mode":"leased","lease_seconds":600,`+
+		`"trial":{"validity":"P7D","per":"device"}`).must(t, 0)
+	body := fmt.Sprintf(`{"license_key":%q,"device_id":"a"}`, key)
+	ask := func(code int) {
+		t.Helper()
+		for _, a := range []answer{
+			s.send("POST", "/v1/licenses/activate", "", body), s.trial("", `"account_id":"acct_acme","device_id":"pc"`),
+			s.send("POST", "/v1/licenses/validate", "", body),
+		} {
+			a.must(t, code)
+			if left, _ := a.data["lease_remaining_seconds"].(float64); code == 0 && left != 600 || code != 0 &&
+				(a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "clock")) {
+				t.Error(a.body)
+			}
+		}
+	}
+	nodetest.MeetNodes(comparison, 0, 0)
+	ask(0)
+	nodetest.MeetNodes(comparison, 9*24*time.Hour) // of two nodes that differ, nothing shows which is right
+	ask(50300)
+	s.get(key).must(t, 0)
+	s.send("POST", "/v1/licenses/deactivate", "", body).must(t, 0)
+	nodetest.MeetNodes(comparison, 0, 0)
+	s.send("POST", "/v1/licenses/activate", "", body).must(t, 0)
 }
 
 // TestLeaseTerms: a product has all terms of leases, or none.

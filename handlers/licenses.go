@@ -19,6 +19,7 @@ type licenseRoutes struct{ *Server }
 // license is a license as responses show it.
 type license struct {
 	licenseTerms
+	licenseRules
 	Devices     []device `json:"devices"`
 	DevicesNext *string  `json:"devices_next_cursor"`
 	licenseState
@@ -39,6 +40,14 @@ type licenseTerms struct {
 	leaseTerms
 	Entitlements json.RawMessage `json:"entitlements"`
 	Trial        bool            `json:"trial"`
+}
+
+// licenseRules are the terms of a license that events do not show.
+type licenseRules struct {
+	EntitlementEnds json.RawMessage `json:"entitlement_ends"`
+	Grace           *string         `json:"grace"`
+	InactiveAfter   *string         `json:"inactive_after"`
+	DeviceMatch     *deviceMatch    `json:"device_match,omitempty"`
 }
 
 type licenseState struct {
@@ -84,6 +93,7 @@ func (r *renderer) licenseAnswer(view *store.LicenseView, now time.Time) license
 	}
 	return license{
 		licenseTerms: r.termsAnswer(view, now),
+		licenseRules: rulesAnswer(view, now),
 		Devices:      answers(view.Devices, deviceAnswer),
 		DevicesNext:  cursorAnswer(view.Next),
 		licenseState: stateAnswer(view),
@@ -108,6 +118,16 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 		leaseTerms:     leaseTermsAnswer(l.Lease),
 		Entitlements:   metadata(view.Entitled.At(l.TermsSince(), now)),
 		Trial:          l.IsTrial(),
+	}
+}
+
+func rulesAnswer(view *store.LicenseView, now time.Time) licenseRules {
+	l := &view.License
+	return licenseRules{
+		EntitlementEnds: metadata(view.Entitled.EndsAt(l.TermsSince(), now)),
+		Grace:           orNull(l.Grace.String()),
+		InactiveAfter:   orNull(l.InactiveAfter.String()),
+		DeviceMatch:     deviceMatchAnswer(l.Match),
 	}
 }
 

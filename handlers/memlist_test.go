@@ -53,7 +53,7 @@ func buys(email string, o *licensing.Order) bool {
 }
 
 func (s *memStore) ListLicenses(
-	_ context.Context, owner licensing.Owner, of licensing.Customer, p store.Page, keep func(*licensing.License) bool,
+	_ context.Context, owner licensing.Owner, of licensing.Customer, p store.Page, keep func(*store.LicenseView) bool,
 ) (store.List[store.LicenseView], error) {
 	defer s.read()()
 	var all []placed[store.LicenseView]
@@ -76,7 +76,7 @@ func (s *memStore) ListLicenses(
 		}
 		all = append(all, placed[store.LicenseView]{at, *stored.view(store.DevicePage{})})
 	}
-	return page(all, p, func(v *store.LicenseView) bool { return keep == nil || keep(&v.License) }), s.fail
+	return page(all, p, keep), s.fail
 }
 
 func (s *memStore) ListOrders(

@@ -24,20 +24,21 @@ func (s *memStore) noteRevocations(record *licensing.Record) {
 }
 
 func (s *memStore) ReadRevocations(
-	_ context.Context, owner licensing.Owner, after int64,
+	_ context.Context, owner licensing.Owner, want store.RevocationsWanted,
 ) (store.Revocations, error) {
 	defer s.read()()
 	s.listReads++
-	list := store.Revocations{Revision: max(s.revision, 1), Whole: after == 0}
+	list := store.Revocations{Revision: max(s.revision, 1), Whole: want.After == 0}
 	for _, e := range s.revocations {
 		if e.owner != owner {
 			continue
 		}
-		if list.Epoch = max(list.Epoch, e.At); e.At > after {
+		if list.Epoch = max(list.Epoch, e.At); e.At > want.After && e.Until > want.Today {
 			list.Entries = append(list.Entries, e.Revocation)
 		}
 	}
 	slices.SortFunc(list.Entries, func(a, b store.Revocation) int { return bytes.Compare(a.Name[:], b.Name[:]) })
+	list.TooMany = len(list.Entries) > want.Most
 	return list, s.fail
 }
 

@@ -30,6 +30,8 @@ type memStore struct {
 	revocations []memRevocation // the oldest first
 	listReads   int
 
+	providerEvents map[licensing.Owner]memProviderEvents
+
 	keyChanges int // counts the changes of keys
 	keyUses    map[[32]byte]time.Time
 
@@ -57,6 +59,8 @@ func newMemStore() *memStore {
 		records: make(map[licensing.Ref]*memRecord),
 		keys:    make(map[[32]byte]licensing.APIKey),
 		keyUses: make(map[[32]byte]time.Time),
+
+		providerEvents: make(map[licensing.Owner]memProviderEvents),
 	}
 }
 

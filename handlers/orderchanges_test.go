@@ -169,7 +169,8 @@ func TestOrderMembers(t *testing.T) {
 	want := []string{"order_no", "status", "product_id", "amount", "currency", "description", "buyer_email", "metadata",
 		"pay_url",
 		"created_at", "expires_at", "paid_at", "canceled_at", "refunded_at", "license_id", "license_key", "late",
-		"success_url", "state_reason", "refund_due", "amount_refunded", "refund_pending", "upgrade_of",
+		"success_url", "state_reason", "refund_due", "amount_paid", "amount_refunded", "refund_pending", "fee",
+		"upgrade_of",
 		"account_id", "mode", "payment_provider",
 		"payment_reference", "quantity", "licenses_issued", "license_keys"}
 	slices.Sort(want)

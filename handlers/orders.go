@@ -40,8 +40,10 @@ type order struct {
 	SuccessURL  *string               `json:"success_url"`
 	StateReason *string               `json:"state_reason"`
 	RefundDue   bool                  `json:"refund_due"`
+	Paid        int64                 `json:"amount_paid"`
 	Refunded    int64                 `json:"amount_refunded"`
 	Refunding   int64                 `json:"refund_pending"`
+	Fee         *int64                `json:"fee"`
 	Provider    *string               `json:"payment_provider"`
 	Reference   *string               `json:"payment_reference"`
 	// Subscription is left out of an order that is paid once, and until the payment.
@@ -68,6 +70,7 @@ func (s orderRoutes) alone(ctx context.Context, o *licensing.Order) (order, erro
 // orderAnswer shows an order as of a time, without the keys of its licenses except the first.
 func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 	status := o.Status(at)
+	due, refunding := o.RefundsDue()
 	answer := order{
 		OrderNo:      o.OrderNo,
 		Status:       status,
@@ -87,9 +90,11 @@ func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 		Late:         o.Late,
 		SuccessURL:   orNull(o.SuccessURL),
 		StateReason:  orNull(o.StateReason),
-		RefundDue:    o.RefundDue,
-		Refunded:     o.RefundedAmount(),
-		Refunding:    o.OpenRefund(),
+		RefundDue:    due,
+		Paid:         o.AmountPaid(),
+		Refunded:     o.AmountRefunded(),
+		Refunding:    refunding,
+		Fee:          o.Fee,
 		Provider:     orNull(string(o.PaidThrough())),
 		Reference:    orNull(o.Payment),
 		Subscription: subscriptionAnswer(o),
@@ -153,7 +158,7 @@ func (in *newOrder) check(c *checks) {
 	case in.Provider.value != outside:
 		c.add("payment_provider", "must be "+outside+", or be left out")
 	case in.Amount.given && in.Amount.value == 0:
-		c.add("payment_provider", "must be left out of a free order: nobody pays it")
+		c.add("payment_provider", "must be left out of a free order: a free order has no payment")
 	}
 }
 
@@ -240,18 +245,35 @@ func (s orderRoutes) cancelOrder(ctx context.Context, c *call, in orderChange) (
 // refundRequest asks to refund a paid order.
 type refundRequest struct {
 	orderPath
-	Amount integer `json:"amount"`
+	Amount  integer `json:"amount"`
+	Invoice text    `json:"invoice"`
 	stateChange
 }
 
 func (in *refundRequest) check(c *checks) {
 	c.integer("amount", in.Amount, false, 1, licensing.MaxAmount)
 	in.stateChange.check(c)
+	switch {
+	case c.describe("invoice", Limits{MinLength: 1, MaxLength: maxPaymentReference, Pattern: patternOneLine}):
+	case !in.Invoice.given:
+	case in.Invoice.value == "":
+		c.add("invoice", "must not be empty")
+	case in.Reason.given:
+		c.add("invoice", "must be sent without reason: that is the reason of the status of the order, which stays")
+	default:
+		c.line("invoice", in.Invoice, maxPaymentReference)
+	}
 }
 
-// refundOrder refunds a paid order, or a part of its payment. Once nothing is left, it revokes the license.
+// refundOrder refunds a paid order, or a part of its payment. Once nothing is left, it revokes the license. It may also
+// refund an invoice of the order's subscription.
 func (s orderRoutes) refundOrder(ctx context.Context, c *call, in refundRequest) (order, error) {
 	c.repeatable = !in.Amount.given // a part would be refunded again
+	if in.Invoice.given {
+		o, replayed, err := s.cfg.Desk.RefundInvoice(ctx, c.owner(), in.OrderNo.value, in.Invoice.value,
+			licensing.RequestReturn{By: c.actor(), Amount: int64(in.Amount.value)}, in.once)
+		return s.changedOrder(ctx, c, &o, replayed, err)
+	}
 	refund := licensing.RequestRefund{By: c.actor(), Reason: in.Reason.value, Amount: int64(in.Amount.value)}
 	o, replayed, err := s.cfg.Desk.Refund(ctx, c.owner(), in.OrderNo.value, refund, in.once)
 	if err == nil {
@@ -318,17 +340,25 @@ func (s orderRoutes) recordPayment(ctx context.Context, c *call, in outsidePayme
 	return s.changedOrder(ctx, c, &o, replayed, err)
 }
 
-// buyerRedaction asks to redact a buyer's orders.
+// buyerRedaction asks to redact a buyer's orders and licenses, or the licenses of a customer.
 type buyerRedaction struct {
 	BuyerEmail     text `json:"buyer_email"`
+	Reference      text `json:"customer_reference"`
 	idempotencyKey `json:"-"`
 }
 
 func (in *buyerRedaction) check(c *checks) {
-	c.email("buyer_email", in.BuyerEmail, true)
+	c.email("buyer_email", in.BuyerEmail, false)
+	c.customerReference("customer_reference", in.Reference)
+	switch {
+	case !in.BuyerEmail.given && !in.Reference.given:
+		c.add("buyer_email", "is required, unless customer_reference is given")
+	case in.BuyerEmail.given && in.Reference.given:
+		c.add("customer_reference", "must not be given along with buyer_email")
+	}
 }
 
-// redaction is the progress of the redaction of a buyer's orders.
+// redaction is the progress of the redaction of a customer.
 type redaction struct {
 	Orders   int  `json:"orders"`
 	Licenses int  `json:"licenses"`
@@ -338,7 +368,8 @@ type redaction struct {
 // redactBuyer removes what the shop has noted about a buyer. The answer does not repeat the
 // buyer's address.
 func (s orderRoutes) redactBuyer(ctx context.Context, c *call, in buyerRedaction) (redaction, error) {
-	done, replayed, err := s.cfg.Node.Redact(ctx, c.owner(), in.BuyerEmail.value, in.once)
+	done, replayed, err := s.cfg.Node.Redact(ctx, c.owner(),
+		licensing.Customer{BuyerEmail: in.BuyerEmail.value, Reference: in.Reference.value}, in.once)
 	c.replayed = replayed
 	return redaction(done), err
 }

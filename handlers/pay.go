@@ -76,13 +76,17 @@ type payPagePath struct {
 
 func (in *payPagePath) path() string { return payPath(in.OrderNo.value, in.Token.value) }
 
-// showOrder answers the pay page of an order, or the result of the payment.
+// showOrder answers the pay page of an order, or the result of the payment. Above the limit of the order, the page
+// shows what is recorded.
 func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (document, error) {
 	o, err := s.orderToPay(ctx, c, &in)
 	if err != nil {
 		return document{}, err
 	}
-	o, pending := s.cfg.Desk.Check(ctx, o)
+	pending := false
+	if o.CheckoutOpen() && !s.rates.limits.PayPage(o.OrderNo).Refused {
+		o, pending = s.cfg.Desk.Check(ctx, o)
+	}
 	product, err := s.cfg.Node.Product(ctx, o.Owner, o.ProductID)
 	if err != nil && licensing.ReasonOf(err) != licensing.ReasonProductNotFound {
 		return document{}, err
@@ -130,6 +134,11 @@ func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (docume
 	o, err := s.orderToPay(ctx, c, &in.payPagePath)
 	if err != nil {
 		return document{}, err
+	}
+	if s.cfg.Desk.ProviderOf(o.Owner) != licensing.ProviderSandbox {
+		if err := s.rates.payPage(c, o.OrderNo); err != nil {
+			return document{}, err
+		}
 	}
 	elsewhere := ""
 	switch action := payment.Play(in.Action.value); action {
@@ -288,7 +297,8 @@ func problemText(reason licensing.Reason) (title, advice string) {
 			"The payment provider did not answer as expected, and nothing was changed. " +
 				"Please try again in a moment."
 	case licensing.ReasonRateLimited:
-		return "Please try again in a minute", "Too many wrong payment links were opened from your network."
+		return "Please try again in a minute",
+			"Too many requests for this payment, or too many wrong payment links, came in a short time."
 	case licensing.ReasonUnavailable, licensing.ReasonOverloaded:
 		return "Please try again in a moment", "The service can't be reached right now, and nothing was changed."
 	case licensing.ReasonOutcomeUnknown:

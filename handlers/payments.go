@@ -22,10 +22,12 @@ type orderPayment struct {
 
 // The types of the records of payments, and what has become of them.
 const (
-	typePayment = "payment"
-	typeRefund  = "refund"
-	typeInvoice = "invoice" // of a subscription
-	typeDispute = "dispute" // its status is open, won or lost
+	typePayment   = "payment"
+	typeRefund    = "refund"
+	typeInvoice   = "invoice"   // of a subscription
+	typeSecond    = "second"    // payment of an order that was paid already: it goes back
+	typeUnmatched = "unmatched" // payment: it is of another amount or currency than the order
+	typeDispute   = "dispute"   // its status is open, won or lost
 
 	paymentSucceeded = "succeeded"
 	paymentPending   = "pending"
@@ -50,6 +52,10 @@ func paymentAnswer(p *licensing.Payment) orderPayment {
 		answer.Type = typeRefund
 	case licensing.KindOfInvoice:
 		answer.Type = typeInvoice
+	case licensing.KindOfSecond:
+		answer.Type = typeSecond
+	case licensing.KindOfUnmatched:
+		answer.Type = typeUnmatched
 	case licensing.KindOfDispute:
 		answer.Type, answer.Status = typeDispute, string(p.State)
 	}

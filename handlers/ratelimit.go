@@ -160,14 +160,25 @@ func (l *rateLimits) license(c *call, key licensing.LicenseKey) error {
 	return l.count(c, l.limits.License(licensing.LicenseRef(key).ID), errLicenseLimited)
 }
 
+// payPage counts a form of the pay page, which makes the node ask a payment provider, against the limit of the order:
+// the provider limits how often the shop's account asks, and any client with the link may send the form.
+func (l *rateLimits) payPage(c *call, orderNo string) error {
+	return l.count(c, l.limits.PayPage(orderNo), errPayPageLimited)
+}
+
 // failure counts a failed request against the limit of its client's address if the request names
 // no existing license. It returns the error to report. failure runs after the lookup, so a
 // well-formed guess costs a lookup. In return, requests for existing licenses are never limited by
 // address, however many clients share one. Requests with an API key have the limit of its account instead.
 func (l *rateLimits) failure(r *request, cause error) error {
-	if r.route == nil || r.key != nil || r.route.access != OptionalAuth {
+	if r.route == nil || r.route.access != OptionalAuth {
 		return cause
 	}
+	return l.endUserFailure(&r.call, cause)
+}
+
+// endUserFailure is failure for a request to a route of end users.
+func (l *rateLimits) endUserFailure(c *call, cause error) error {
 	var known *licensing.Error
 	if !errors.As(cause, &known) {
 		return cause
@@ -177,7 +188,7 @@ func (l *rateLimits) failure(r *request, cause error) error {
 	default:
 		return cause
 	}
-	return l.guessed(&r.call, cause)
+	return l.guessed(c, cause)
 }
 
 // guessed counts a look-up of a name that does not exist against the limit of the client's address, and returns the
@@ -204,6 +215,19 @@ func (l *rateLimits) mayGuess(c *call) error {
 		return l.count(c, d, errAddressLimited)
 	}
 	return nil
+}
+
+// document counts the bytes of an open document against the limit of the client's address. Requests with an API key
+// have the limit of its account.
+func (l *rateLimits) document(c *call, bytes int) error {
+	if c.key != nil || bytes == 0 {
+		return nil
+	}
+	d := l.limits.Document(l.client(c), bytes)
+	if !d.Refused {
+		return nil // and no header: caches keep the document, and answer others
+	}
+	return l.count(c, d, errDocumentsLimited)
 }
 
 // trial counts a request for a trial without an API key against the limit of the client's address: each may issue a

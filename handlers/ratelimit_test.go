@@ -839,7 +839,7 @@ func TestScriptsSeeLimits(t *testing.T) {
 	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}})...)
 	for range 2 {
 		if got := s.sendWire(guess()).header.Get("Access-Control-Expose-Headers"); got != "X-Request-Id, "+
-			"Retry-After, RateLimit, RateLimit-Policy" {
+			"Retry-After, ETag, RateLimit, RateLimit-Policy" {
 			t.Errorf("the response exposes %q", got)
 		}
 	}

@@ -91,11 +91,14 @@ func (s receiptKeyRoutes) keySet(ctx context.Context, c *call, in jwksPath) (doc
 	if err != nil {
 		return document{}, err
 	}
+	if s.cfg.Node.ClockAhead() { // devices would refuse a set of the future, and caches would keep it
+		return document{}, licensing.ErrClockInDoubt
+	}
 	set, err := s.signedSet(signer)
 	if err != nil {
 		return document{}, err
 	}
-	return cacheable(c, jwksCaching, set), nil
+	return s.cacheable(c, contentTypeJSON, jwksCaching, set)
 }
 
 // jwks is a JSON Web Key Set (RFC 7517) with the same set as a signed document.
@@ -164,9 +167,12 @@ var errNoReceiptKeys = &licensing.Error{
 	Reason: reasonNotFound, Message: "there is no such account, or it has no receipt keys",
 }
 
-// cacheable answers a document that caches may keep, or 304 if the client has it.
-func cacheable(c *call, caching string, signed service.SignedDocument) document {
-	answer := document{status: fasthttp.StatusOK, body: signed.Body, headers: []header{
+// cacheable answers a document that caches may keep, or 304 if the client has it. The bytes of the document count
+// against the limit of the client's address, unless the response leaves them out.
+func (s receiptKeyRoutes) cacheable(
+	c *call, contentType, caching string, signed service.SignedDocument,
+) (document, error) {
+	answer := document{status: fasthttp.StatusOK, body: signed.Body, contentType: contentType, headers: []header{
 		{fasthttp.HeaderCacheControl, caching}, {fasthttp.HeaderETag, signed.ETag},
 	}}
 	for known := range strings.SplitSeq(string(c.fast.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), ",") {
@@ -174,5 +180,8 @@ func cacheable(c *call, caching string, signed service.SignedDocument) document 
 			answer.status, answer.body = fasthttp.StatusNotModified, nil
 		}
 	}
-	return answer
+	if c.fast.IsHead() {
+		return answer, nil
+	}
+	return answer, s.rates.document(c, len(answer.body))
 }

@@ -44,7 +44,7 @@ func newRefusals(s *Server, routes []route) *refusals {
 		if !r.command {
 			continue
 		}
-		sample := &request{call: call{fast: &fasthttp.RequestCtx{}}, id: id, resource: s.table.fixed[r.pattern],
+		sample := &request{call: call{fast: &fasthttp.RequestCtx{}, id: id}, resource: s.table.fixed[r.pattern],
 			route: r}
 		sample.write(s.failure(sample, licensing.ErrOverloaded))
 		all.routes = append(all.routes, &routeRefusal{

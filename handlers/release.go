@@ -74,6 +74,7 @@ func (s endUserRoutes) releaseSeat(ctx context.Context, c *call, in releaseReque
 	}
 	result, err := s.cfg.Node.DeactivateDevice(ctx, licensing.DeactivateDevice{
 		Target: s.target(c, key, in.owner), Device: r.DeviceID, ReceiptAt: time.Unix(r.IssuedAt, 0),
+		ReceiptRevision: uint64(r.Revision),
 	})
 	if err != nil {
 		return released{}, err

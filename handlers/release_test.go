@@ -39,7 +39,8 @@ func (s *fixture) carry(release string) answer {
 	return s.send("POST", "/v1/receipts/release", "", `{"release":`+quoted(release)+`}`)
 }
 
-// TestRelease: a release frees the seat once, under the rules of deactivations, and never a seat that was bound later.
+// TestRelease: a release frees the device slot once, under the rules of deactivations, and never a device that was
+// bound later.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -63,6 +64,28 @@ func TestRelease(t *testing.T) {
 	s.clock.advance(40 * 24 * time.Hour)
 	if got := s.carry(later).must(t, 0); got.data["removed"] != true {
 		t.Errorf("a release whose receipt has ended: %s", got.body)
+	}
+}
+
+// TestReleaseByTwoClocks: a receipt of a node whose clock is behind that of the node which bound the device proves the
+// right to remove the device. A receipt from before the device was bound again does not.
+func TestReleaseByTwoClocks(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"self_service_deactivation":true`).must(t, 0)
+	key := s.license()
+	for range 2 {
+		s.release(key, "lab-7")
+		s.clock.advance(-3 * time.Minute)
+		release := s.release(key, "lab-7") // the device is bound already
+		if got := s.carry(release).must(t, 0); got.data["removed"] != true {
+			t.Errorf("a release by an earlier clock: %s", got.body)
+		}
+		s.clock.advance(3 * time.Minute)
+		s.release(key, "lab-7")
+		if got := s.carry(release).must(t, 0); got.data["removed"] != false {
+			t.Errorf("a release from before the device was bound again: %s", got.body)
+		}
 	}
 }
 
@@ -102,7 +125,7 @@ func TestReleaseAfterReissue(t *testing.T) {
 	}
 }
 
-// TestForgedReleases: a release frees no seat unless the device's own key has signed it.
+// TestForgedReleases: a release frees no device slot unless the device's own key has signed it.
 func TestForgedReleases(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -17,7 +17,6 @@ import (
 // request is a request in progress and its response so far. The server pools requests: nothing may keep a
 // request after the response.
 type request struct {
-	id      string
 	method  string // as a label
 	started time.Time
 	span    *tracing.Span // nil: not traced
@@ -92,8 +91,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 	now := time.Now()
 	r := s.requests.Get().(*request)
 	*r = request{
-		call:    call{fast: ctx},
-		id:      s.requestID(ctx.Request.Header.Peek(headerRequestID), now),
+		call:    call{fast: ctx, id: s.requestID(ctx.Request.Header.Peek(headerRequestID), now)},
 		method:  methodLabel(ctx.Request.Header.Method()),
 		started: now,
 	}
@@ -159,7 +157,7 @@ func (s *Server) dispatch(r *request) (any, error) {
 		if r.resource.open && head.IsOptions() {
 			return preflight(r.resource.allow), nil
 		}
-		return nil, errMethodNotAllowed
+		return nil, s.table.noMethod(r.resource, string(head.Method()), path)
 	}
 	if r.route.scrape != nil {
 		r.route.scrape(r.fast)
@@ -255,6 +253,7 @@ func decodeSegments(ctx *fasthttp.RequestCtx) (map[string]string, bool) {
 // function notes in it what the response says beside the answer.
 type call struct {
 	fast *fasthttp.RequestCtx
+	id   string
 	key  *licensing.APIKey // nil: an end user
 
 	replayed   bool              // the response repeats an earlier one

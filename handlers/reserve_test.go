@@ -15,6 +15,7 @@ var growing = map[string]bool{
 	"POST /v1/licenses/validate":                            false,
 	"POST /v1/licenses/deactivate":                          false,
 	"POST /v1/receipts":                                     false, // a bound device gets an answer
+	"POST /v1/receipts/batch":                               false,
 	"POST /v1/receipts/release":                             false,
 	"POST /v1/trials":                                       false, // a device gets its license again
 	"POST /v1/licenses":                                     true,

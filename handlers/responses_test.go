@@ -68,8 +68,8 @@ func (s *fixture) awaitResponseBytes(right func(bytes int) bool) {
 	}
 }
 
-// stall sends lookups whose responses nobody reads, and reports whether the bytes of all of them were in flight at
-// once. On a busy machine the server may cut the first client off before the last response begins.
+// stall sends lookups whose responses the client never reads, and reports whether the bytes of all of them were in
+// flight at once. On a busy machine the server may cut the first client off before the last response begins.
 func (s *fixture) stall(lookups int, apiKey, key string, length int) bool {
 	s.t.Helper()
 	for range lookups {

@@ -45,11 +45,8 @@ func (s receiptKeyRoutes) revocations(ctx context.Context, c *call, in revocatio
 	if err != nil {
 		return document{}, err
 	}
-	var after int64
-	if list.Continues(in.after) {
-		after = in.after
-	}
-	signed, err := list.Signed.Of(after, func() (service.SignedDocument, error) {
+	after := list.Increment(in.after)
+	signed, err := s.cfg.Node.SignList(ctx, owner, list, after, func() (service.SignedDocument, error) {
 		signed, err := (&receipt.Revocations{
 			Issuer: s.cfg.PublicURL, AccountID: owner.AccountID, Mode: string(owner.Mode),
 			AsOf: list.AsOf.Unix(), Epoch: list.Epoch, After: after, Entries: entriesOf(list.After(after)),
@@ -59,9 +56,7 @@ func (s receiptKeyRoutes) revocations(ctx context.Context, c *call, in revocatio
 	if err != nil {
 		return document{}, err
 	}
-	answer := cacheable(c, fmt.Sprintf("public, max-age=%.0f", list.MaxAge().Seconds()), signed)
-	answer.contentType = mediaTypeJWS
-	return answer, nil
+	return s.cacheable(c, mediaTypeJWS, fmt.Sprintf("public, max-age=%.0f", list.MaxAge().Seconds()), signed)
 }
 
 func entriesOf(list []store.Revocation) (entries receipt.Entries) {
@@ -73,7 +68,8 @@ func entriesOf(list []store.Revocation) (entries receipt.Entries) {
 
 const mediaTypeJWS = "application/jose" // RFC 7515, section 9.2.1
 
-// jwsDocument makes a route for a signed document, which anybody may read and caches may keep.
+// jwsDocument makes a route for a signed document. Every client may read the document, and caches may keep the
+// document.
 func jwsDocument[In any, R resourceRoutes](pattern string, do function[R, In, document]) route {
 	r := newRoute(fasthttp.MethodGet, pattern, do, cached).refuses(licensing.ReasonRateLimited)
 	r.access, r.media = OptionalAuth, mediaTypeJWS

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +113,8 @@ func TestRevocationsAfter(t *testing.T) {
 	s := newService(t)
 	s.product("editor", `"revocation_max_age":"PT1M"`).must(t, 0)
 	s.send("GET", revocationsPath, "", "").must(t, 40400) // no receipt keys yet
+	const made = 100
+	s.listOf(made)
 	var epochs []int64
 	for i := range 3 {
 		key := s.license()
@@ -122,17 +126,19 @@ func TestRevocationsAfter(t *testing.T) {
 			t.Errorf("Cache-Control is %q", cache)
 		}
 		list := s.peekList(got.body)
-		if list.After != 0 || len(list.Entries) != 24*(i+1) || list.AsOf != s.clock.Now().Unix() {
+		if list.After != 0 || len(list.Entries) != 24*(made+i+1) || list.AsOf != s.clock.Now().Unix() {
 			t.Errorf("list %d is %+v", i, list)
 		}
 		epochs = append(epochs, list.Epoch)
 	}
-	later := s.peekList(s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, epochs[1]), "", "").body)
-	if later.After != epochs[1] || later.Epoch != epochs[2] || len(later.Entries) != 24 {
-		t.Errorf("after the second list: %+v", later)
+	for _, c := range []struct{ position, entries int64 }{{epochs[2], 0}, {epochs[1], 1}, {epochs[0], 2}} {
+		list := s.peekList(s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, c.position), "", "").body)
+		if list.After != c.position || list.Epoch != epochs[2] || int64(len(list.Entries)) != 24*c.entries {
+			t.Errorf("after %d of %v: %d bytes after %d", c.position, epochs, len(list.Entries), list.After)
+		}
 	}
 	future := s.peekList(s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, epochs[2]+1000), "", "").body)
-	if future.After != 0 || len(future.Entries) != 3*24 {
+	if future.After != 0 || len(future.Entries) != (made+3)*24 {
 		t.Errorf("after a list that never was: %+v", future)
 	}
 	for _, bad := range []string{"", "x", "-1", "1.5", "9007199254740993", "99999999999999999999"} {
@@ -227,22 +233,16 @@ func TestCostOfRevocations(t *testing.T) {
 	s.receiptKeys()
 	const entries = 10_000
 	s.listOf(entries)
-	whole := s.send("GET", revocationsPath, "", "")
-	epoch := s.peekList(whole.body).Epoch
-	for i := range 200 {
-		got := s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, 1+i), "", "")
-		if got.header.Get("ETag") != whole.header.Get("ETag") {
-			t.Fatalf("after=%d is another document", 1+i)
+	epoch := s.peekList(s.send("GET", revocationsPath, "", "").body).Epoch
+	afters := map[int64]bool{}
+	for range 2 {
+		for i := range int64(100) {
+			list := s.peekList(s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, epoch-100*i), "", "").body)
+			afters[list.After] = true
 		}
 	}
-	// Where an increment is short, each position has a document of its own, which is made once.
-	for range 3 {
-		for i := range int64(20) {
-			list := s.peekList(s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, epoch-i), "", "").body)
-			if list.After != epoch-i || int64(len(list.Entries)) != 24*i {
-				t.Errorf("after %d of %d: %d bytes after %d", epoch-i, epoch, len(list.Entries), list.After)
-			}
-		}
+	if len(afters) != 1+1+7 { // the whole list, and increments of 0, then 128, 256, 512 and so on to 8,192 entries
+		t.Errorf("there are increments after %v", slices.Sorted(maps.Keys(afters)))
 	}
 	if reads := s.store.listReads; reads != 1 {
 		t.Errorf("%d readings", reads)
@@ -252,12 +252,12 @@ func TestCostOfRevocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, number := range []int64{0, epoch, epoch - 19} {
-		_, err := list.Signed.Of(number, func() (none service.SignedDocument, err error) {
+	for after := range afters {
+		_, err := list.Signed.Of(after, func() (none service.SignedDocument, err error) {
 			return none, errors.New("signed again")
 		})
 		if err != nil {
-			t.Errorf("document %d: %v", number, err)
+			t.Errorf("after %d: %v", after, err)
 		}
 	}
 	s.clock.advance(4 * time.Second)
@@ -269,6 +269,73 @@ func TestCostOfRevocations(t *testing.T) {
 	s.send("GET", revocationsPath, "", "")
 	if reads := s.store.listReads; reads != 2 {
 		t.Errorf("%d readings in six seconds", reads)
+	}
+}
+
+// TestLongIncrements: programs whose lists lack many entries share few increments. Where an increment would be as long,
+// the answer is the whole list.
+func TestLongIncrements(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.receiptKeys()
+	const entries = 40_000
+	s.listOf(entries)
+	epoch := s.peekList(s.send("GET", revocationsPath, "", "").body).Epoch
+	made := map[string]bool{}
+	for _, c := range []struct{ later, sent int64 }{
+		{1, 1}, {2, 2}, {3, 4}, {4096, 4096}, {4097, 8192}, {8192, 8192}, {20_000, 32_768}, {32_768, 32_768},
+		{32_769, entries}, {entries - 1, entries},
+	} {
+		got := s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, epoch-c.later), "", "")
+		list := s.peekList(got.body)
+		after := epoch - c.sent
+		if c.sent == entries {
+			after = 0
+		}
+		if list.After != after || list.Epoch != epoch || int64(len(list.Entries)) != 24*c.sent {
+			t.Errorf("%d entries later: %d bytes after %d of %d", c.later, len(list.Entries), list.After, epoch)
+		}
+		made[got.header.Get("ETag")] = true
+	}
+	if len(made) != 7 {
+		t.Errorf("%d documents, want 6", len(made))
+	}
+}
+
+// TestIncrementsOfMonths: a program whose list is a day, a month or longer old gets an increment, which completes the
+// list.
+func TestIncrementsOfMonths(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"receipt_validity":"P90D"`).must(t, 0)
+	var lists []receipt.Revocations // at the end of each day
+	for range 80 {
+		for range 3 {
+			key := s.license()
+			s.activateFor(key, "pc", `,"receipt":true`)
+			s.send("POST", "/v1/licenses/"+key+"/revoke", keyAll, "").must(t, 0)
+		}
+		s.clock.advance(24 * time.Hour)
+		lists = append(lists, s.peekList(s.send("GET", revocationsPath, "", "").body))
+	}
+	names := func(lists ...receipt.Revocations) map[string]bool {
+		all := map[string]bool{}
+		for _, list := range lists {
+			for entry := range slices.Chunk(list.Entries, 24) {
+				all[string(entry)] = true
+			}
+		}
+		return all
+	}
+	whole := lists[len(lists)-1]
+	for days, entries := range map[int]int{0: 0, 1: 4, 29: 128, 31: 128, 42: 128} {
+		before := lists[len(lists)-1-days]
+		list := s.peekList(s.send("GET", fmt.Sprintf("%s?after=%d", revocationsPath, before.Epoch), "", "").body)
+		if list.After == 0 || list.After > before.Epoch || len(list.Entries) != 24*entries ||
+			!maps.Equal(names(before, list), names(whole)) {
+			t.Errorf("a list that is %d days old, at %d: %d bytes after %d", days, before.Epoch, len(list.Entries),
+				list.After)
+		}
 	}
 }
 

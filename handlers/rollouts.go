@@ -28,7 +28,8 @@ type rollout struct {
 // licensing.RolloutTerms.
 func rolloutTerms() []string {
 	return []string{"entitlements", "max_devices", "self_service_deactivation", "removals_per_month", "inactive_after",
-		"device_match", "grace", "receipt", "receipt_validity", "revocation_max_age"}
+		"device_match", "grace", "receipt", "receipt_validity", "revocation_max_age", "lease_seconds",
+		"max_lease_seconds"}
 }
 
 func rolloutAnswer(p *licensing.Product) rollout {

@@ -110,7 +110,7 @@ var absences = map[string]licensing.Reason{
 }
 
 // reasons lists every reason for which a request to the route may fail. A request that names no route, or a route
-// without its method, belongs to no route: see routeTable.noRoute and errMethodNotAllowed.
+// without its method, belongs to no route: see routeTable.noRoute and routeTable.noMethod.
 func (r *route) reasons() []licensing.Reason {
 	all := append([]licensing.Reason{
 		reasonMalformedRequest, reasonBodyTooLarge, reasonURITooLong, reasonHeadersTooLarge, licensing.ReasonInternal,

@@ -35,7 +35,7 @@ type route struct {
 	page     bool               // answers pages for people, its errors too
 	media    string             // of a response without the envelope; empty: JSON in the envelope, or a page
 	own      []licensing.Reason // why the function refuses requests; see reasons
-	// command: the request becomes one command and nothing else, and there may be so
+	// command: the request becomes commands and nothing else, and there may be so
 	// many that most must be refused cheaply; see routeRefusal. Only on POST patterns
 	// without variables.
 	command bool
@@ -91,7 +91,8 @@ func file[R resourceRoutes](pattern, media string, do function[R, noInput, docum
 	return r
 }
 
-// openDocument makes a route for a document of JSON without the envelope, which anybody may read and caches may keep.
+// openDocument makes a route for a document of JSON without the envelope. Every client may read the document, and
+// caches may keep the document.
 func openDocument[In any, R resourceRoutes](pattern string, do function[R, In, document]) route {
 	r := newRoute(fasthttp.MethodGet, pattern, do, cached).refuses(licensing.ReasonRateLimited)
 	r.access, r.media = OptionalAuth, mediaTypeJSON
@@ -148,6 +149,7 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonInvalidLicenseKey, licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked,
 				licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired, licensing.ReasonDeviceLimitReached,
 				licensing.ReasonLicenseKeyReplaced, licensing.ReasonAccountBudgetReached),
+		command[receiptBatch]("/v1/receipts/batch", endUserRoutes.makeReceiptFiles),
 		command[releaseRequest]("/v1/receipts/release", endUserRoutes.releaseSeat).
 			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden,
 				licensing.ReasonLicenseKeyReplaced),

@@ -12,6 +12,7 @@ import (
 // resource is all routes of one pattern.
 type resource struct {
 	pattern string
+	parts   []string          // the segments of the pattern
 	routes  map[string]*route // by method
 	fixed   bool              // the pattern has no variable segments
 	allow   string            // the header
@@ -25,7 +26,7 @@ type routeTable struct {
 	matcher    *router.Router
 	fixed      map[string]*resource // by path; resources without variables in their path
 	bodyLimits map[string]int       // by path; limits other than bodyLimit
-	patterns   [][]string           // the segments of each pattern, in the order of the patterns
+	resources  []*resource          // sorted by pattern, without /, which no path resembles
 }
 
 // newRouteTable hands every pattern to the router, for all methods: a known path with an unknown method
@@ -39,7 +40,9 @@ func newRouteTable(routes []route) *routeTable {
 		r := &routes[i]
 		res := resources[r.pattern]
 		if res == nil {
-			res = &resource{pattern: r.pattern, routes: make(map[string]*route)}
+			res = &resource{
+				pattern: r.pattern, parts: strings.Split(r.pattern, "/"), routes: make(map[string]*route),
+			}
 			resources[r.pattern] = res
 		}
 		res.routes[r.method] = r
@@ -58,12 +61,12 @@ func newRouteTable(routes []route) *routeTable {
 		if res.fixed = !strings.Contains(pattern, "{"); res.fixed {
 			t.fixed[pattern] = res
 		}
-		if pattern != "/" { // no path resembles it
-			t.patterns = append(t.patterns, strings.Split(pattern, "/"))
+		if pattern != "/" {
+			t.resources = append(t.resources, res)
 		}
 		t.matcher.ANY(res.pattern, func(ctx *fasthttp.RequestCtx) { ctx.SetUserValue(matchedResource{}, res) })
 	}
-	slices.SortFunc(t.patterns, slices.Compare[[]string])
+	slices.SortFunc(t.resources, func(a, b *resource) int { return slices.Compare(a.parts, b.parts) })
 	return t
 }
 

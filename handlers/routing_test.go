@@ -88,7 +88,8 @@ func TestCORS(t *testing.T) {
 	} {
 		a := s.send(c.method, c.path, "", c.body, "Origin", "https://app.example.com")
 		origin, expose := a.header.Get("Access-Control-Allow-Origin"), a.header.Get("Access-Control-Expose-Headers")
-		if got := origin == "*" && expose == "X-Request-Id, Retry-After"; got != c.want || origin != "" != c.want {
+		got := origin == "*" && expose == "X-Request-Id, Retry-After, ETag"
+		if got != c.want || origin != "" != c.want {
 			t.Errorf("%s %s: allow %q, expose %q", c.method, c.path, origin, expose)
 		}
 		if a.header.Get("Access-Control-Allow-Credentials") != "" {
@@ -148,6 +149,28 @@ func TestRouteSuggestions(t *testing.T) {
 	} {
 		if a := s.send("GET", path, keyAll, "").must(t, 40400); a.raw["message"] != want {
 			t.Errorf("%s: %v, want %s", path, a.raw["message"], want)
+		}
+	}
+}
+
+// TestMethodSuggestions: a path without the method is answered with its methods, and with the route that was probably
+// meant. The message does not repeat license keys.
+func TestMethodSuggestions(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const license = "/v1/licenses/{license_key} does not have the method "
+	for request, want := range map[string]string{
+		"POST /v1/licenses/activat": license + "POST: its methods are GET, HEAD, PATCH; " +
+			"did you mean /v1/licenses/activate?",
+		"POST /v1/licenses/" + s.license(): license + "POST: its methods are GET, HEAD, PATCH",
+		"PATCH /v1/orders": "/v1/orders does not have the method PATCH: " +
+			"its methods are GET, HEAD, POST",
+		"X" + strings.Repeat("Y", 200) + " /v1/orders": "/v1/orders does not have this method: " +
+			"its methods are GET, HEAD, POST",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if a := s.send(method, path, keyAll, "").must(t, 40500); a.raw["message"] != want {
+			t.Errorf("%s: %v, want %s", request, a.raw["message"], want)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 		return validation{}, err
 	}
 	l, now := &result.License, s.cfg.Node.Now()
-	entitled, err := s.cfg.Node.Entitled(ctx, *l)
+	entitled, err := s.cfg.Node.Entitled(ctx, l)
 	if err != nil {
 		return validation{}, err
 	}
@@ -334,7 +334,7 @@ func (s endUserRoutes) activated(
 	ctx context.Context, result *licensing.Result, key string, in *receiptRequest,
 ) (*activation, error) {
 	l, d, now := &result.License, &result.Device, s.cfg.Node.Now()
-	entitled, err := s.cfg.Node.Entitled(ctx, *l)
+	entitled, err := s.cfg.Node.Entitled(ctx, l)
 	if err != nil {
 		// %v and not %w: the cause may say that nothing was changed.
 		return nil, fmt.Errorf("%w: read the entitlements of the license: %v", licensing.ErrOutcomeUnknown, err)

@@ -245,3 +245,9 @@ func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig 
 	})
 	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
 }
+
+// renderer makes the parts of answers that need more than a record: the texts of license keys, and links to pay pages.
+type renderer struct {
+	payLinks payLinks
+	keys     licensing.LicenseKeys
+}

@@ -41,14 +41,14 @@ func (s orderRoutes) cancelSubscription(ctx context.Context, c *call, in subscri
 	return s.changeSubscription(ctx, c, in.orderPath, licensing.SubscriptionChange{Kind: kind}, in.idempotencyKey)
 }
 
-// subscriptionResumption asks to let the subscription of an order renew.
+// subscriptionResumption asks to cancel the planned end of the subscription of an order.
 type subscriptionResumption struct {
 	orderPath
 	optionalBody   `json:"-"`
 	idempotencyKey `json:"-"`
 }
 
-// resumeSubscription lets a subscription renew that would end with its period.
+// resumeSubscription cancels the planned end of a subscription.
 func (s orderRoutes) resumeSubscription(ctx context.Context, c *call, in subscriptionResumption) (order, error) {
 	change := licensing.SubscriptionChange{Kind: licensing.ChangeResume}
 	return s.changeSubscription(ctx, c, in.orderPath, change, in.idempotencyKey)

@@ -82,33 +82,52 @@ func (c *checks) unknownParameters(query string, of *requestType) {
 // must be the same (RFC 9110, section 8.6).
 func (t *routeTable) noRoute(method, path string) error {
 	message := "no such route"
-	if method == fasthttp.MethodHead {
-		method = fasthttp.MethodGet
-	}
+	method = getForHead(method)
 	if len(method+path) <= 2*maxShownName && plainText(method+path) {
-		message += ": " + method + " " + path + t.similar(path)
+		message += ": " + method + " " + path + t.similar(path, func(*resource) bool { return true })
 	}
 	return &licensing.Error{Reason: reasonNotFound, Message: message}
 }
 
-// similar returns didYouMean of the pattern that a path is closest to: with one literal segment spelled right, without
-// a slash at the end, or with /v1 at the beginning.
-func (t *routeTable) similar(path string) string {
+// noMethod is the error for a path of a resource that does not have the method. The message names a route with the
+// method and a similar path: a misspelled path may be that of a resource with a variable, as /v1/licenses/activat is.
+// The message names the pattern and not the path, which may hold a license key. For HEAD, see noRoute.
+func (t *routeTable) noMethod(of *resource, method, path string) error {
+	method = getForHead(method)
+	message := of.pattern + " does not have this method: its methods are " + of.allow
+	if len(method+path) <= 2*maxShownName && plainText(method+path) {
+		message = of.pattern + " does not have the method " + method + ": its methods are " + of.allow +
+			t.similar(path, func(r *resource) bool { return r != of && r.routes[method] != nil })
+	}
+	return &licensing.Error{Reason: reasonMethodNotAllowed, Message: message}
+}
+
+// getForHead returns GET for HEAD, and any other method as it is.
+func getForHead(method string) string {
+	if method == fasthttp.MethodHead {
+		return fasthttp.MethodGet
+	}
+	return method
+}
+
+// similar returns didYouMean of the pattern, among some resources, that a path is closest to: with one literal segment
+// spelled right, without a slash at the end, or with /v1 at the beginning.
+func (t *routeTable) similar(path string, among func(*resource) bool) string {
 	path = strings.TrimSuffix(path, "/")
-	var closest []string
+	var closest *resource
 	least := unlike
 	for _, path := range []string{path, "/v1" + path} {
 		segments := strings.Split(path, "/")
-		for _, pattern := range t.patterns {
-			if n := misspelled(pattern, segments); n < least {
-				closest, least = pattern, n
+		for _, res := range t.resources {
+			if n := misspelled(res.parts, segments); n < least && among(res) {
+				closest, least = res, n
 			}
 		}
 	}
 	if closest == nil {
 		return ""
 	}
-	return "; did you mean " + strings.Join(closest, "/") + "?"
+	return "; did you mean " + closest.pattern + "?"
 }
 
 // unlike is the least result of misspelled for a path that does not resemble the pattern.

@@ -92,6 +92,9 @@ type trialRequest struct {
 	DeviceName text `json:"device_name"`
 	BuyerEmail text `json:"buyer_email"`
 	receiptRequest
+	DeviceComponents object `json:"device_components"`
+
+	components licensing.Components
 }
 
 func (in *trialRequest) check(c *checks) {
@@ -102,6 +105,7 @@ func (in *trialRequest) check(c *checks) {
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.email("buyer_email", in.BuyerEmail, false)
 	in.receiptRequest.check(c)
+	in.components = c.components("device_components", in.DeviceComponents)
 	if c.caller == nil && !in.AccountID.given && c.limits == nil {
 		c.add("account_id", problemRequired)
 	}
@@ -126,7 +130,7 @@ func (s endUserRoutes) startTrial(ctx context.Context, c *call, in trialRequest)
 	ask := service.NewTrial{
 		ProductID: in.ProductID.value, Device: in.DeviceID.value, DeviceName: in.DeviceName.value,
 		Named: in.DeviceName.given, BuyerEmail: in.BuyerEmail.value, By: c.actor(),
-		Receipt: in.ask(),
+		Receipt: in.ask(), Components: in.components,
 	}
 	if c.key == nil {
 		ask.Network = s.rates.network(c)

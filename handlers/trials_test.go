@@ -150,6 +150,23 @@ func TestTrialNamesItsUser(t *testing.T) {
 	}
 }
 
+// TestTrialOfDeviceThatChanges: a trial keeps the components of its device, so the device keeps its slot with a new id.
+func TestTrialOfDeviceThatChanges(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"max_devices":1,"device_match":{"at_least":1},`+
+		`"trial":{"validity":"P7D","per":"device"}`).must(t, 0)
+	components := fmt.Sprintf(`,"device_components":{"disk":%q}`, strings.Repeat("ab", 32))
+	s.trial("", `"account_id":"acct_acme","device_id":"pc","device_components":{"disk":"x"}`).must(t, 42200)
+	key := s.trial("", `"account_id":"acct_acme","device_id":"pc"`+components).must(t, 0).text("license_key")
+	changed := fmt.Sprintf(`{"license_key":%q,"device_id":"pc-2"%s}`, key, components)
+	s.send("POST", "/v1/licenses/activate", "", changed).must(t, 0)
+	if got := s.get(key).must(t, 0); got.data["current_devices"] != 1.0 ||
+		!strings.Contains(got.body, `"device_id":"pc-2"`) || !strings.Contains(got.body, `"component_names":["disk"]`) {
+		t.Error(got.body)
+	}
+}
+
 // TestTrialTerms: a product shows the terms of its trials as they were put.
 func TestTrialTerms(t *testing.T) {
 	t.Parallel()
@@ -179,18 +196,27 @@ func TestTrialsAreLimited(t *testing.T) {
 	s := newService(t)
 	s.tried("editor", `{"validity":"P7D","per":"device"}`)
 	refused := 0
+	s.product("mailout", `"trial":{"validity":"P7D","per":"email"}`).must(t, 0)
 	for i := range 120 {
 		got := s.trial("", fmt.Sprintf(`"account_id":"acct_acme","device_id":"pc-%d"`, i))
 		if got.code == 42900 {
 			refused++
+			if !strings.Contains(got.header.Get("RateLimit-Policy"), `"address_trials";q=20;w=20`) {
+				t.Fatalf("refused by %s", got.header.Get("RateLimit-Policy"))
+			}
 		} else {
 			got.must(t, 0)
 		}
 	}
-	if refused != 20 {
-		t.Errorf("%d of 120 trials were refused at once", refused)
+	if refused != 100 {
+		t.Errorf("%d of 120 trials from one address were refused at once", refused)
 	}
 	s.trial("", `"account_id":"acct_acme","device_id":"pc-1"`).must(t, 0)
+	for i := range 100 { // the shop's own server has a limit of its own
+		s.send("POST", "/v1/trials", keyAll, fmt.Sprintf(
+			`{"product_id":"mailout","mode":"test","device_id":"pc","buyer_email":"ada%d@example.com"}`, i)).must(t, 0)
+	}
+	s.trial(keyAll, `"device_id":"one more"`).must(t, 42900)
 	s.license() // the account itself goes on
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"licet/kv/internal/claimwrite"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -67,7 +68,7 @@ func (s *apiKeys) swapAPIKey(
 	me := s.NextWriter()
 	next.Writers = layout.WithWriter(have.Writers, me)
 	along := claimwrite.Of(claims, me)
-	record, master := layout.APIKeyKey(next.Key.Hash), next.Key.MasterID
+	record, master := keyspace.APIKeyKey(next.Key.Hash), next.Key.MasterID
 	compares := append(along.Compares, clientv3.Compare(clientv3.ModRevision(record), "=", have.revision))
 	if master != have.Key.MasterID {
 		compares = append(compares, masterInUse(master))
@@ -120,13 +121,13 @@ type keyName struct {
 // The two puts compare nothing, so changes of keys never contend for the marks.
 func (s *apiKeys) markAPIKeys(owner licensing.Owner) []clientv3.Op {
 	mark := string(binary.BigEndian.AppendUint64(s.incarnation[:len(s.incarnation):len(s.incarnation)], s.swaps.Add(1)))
-	return []clientv3.Op{clientv3.OpPut(layout.APIKeysMark, mark),
-		clientv3.OpPut(layout.APIKeyPartMark(store.KeyPart(owner)), mark)}
+	return []clientv3.Op{clientv3.OpPut(keyspace.APIKeysMark, mark),
+		clientv3.OpPut(keyspace.APIKeyPartMark(store.KeyPart(owner)), mark)}
 }
 
 // APIKeyMarks reads the marks that changes of API keys replace.
 func (s *apiKeys) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
-	found, err := s.etcd.List(ctx, "api_key_mark", layout.APIKeysMark, clientv3.WithRange(layout.APIKeysMarkEnd))
+	found, err := s.etcd.List(ctx, "api_key_mark", keyspace.APIKeysMark, clientv3.WithRange(keyspace.APIKeysMarkEnd))
 	if err != nil {
 		return store.KeyMarks{}, err
 	}
@@ -135,7 +136,7 @@ func (s *apiKeys) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 
 // WatchAPIKeys calls wake whenever an API key may have changed, until ctx ends.
 func (s *apiKeys) WatchAPIKeys(ctx context.Context, wake func()) {
-	s.etcd.Watch(ctx, layout.APIKeysMark, wake)
+	s.etcd.Watch(ctx, keyspace.APIKeysMark, wake)
 }
 
 // keyMarks returns the marks in these keys, which were read at one revision.
@@ -148,9 +149,9 @@ func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 	var all *mvccpb.KeyValue
 	apart := int64(0)
 	for _, kv := range kvs {
-		part, is := layout.CutAPIKeyPart(string(kv.Key))
+		part, is := keyspace.CutAPIKeyPart(string(kv.Key))
 		switch {
-		case string(kv.Key) == layout.APIKeysMark:
+		case string(kv.Key) == keyspace.APIKeysMark:
 			all = kv
 		case is:
 			marks.Parts[part] = store.KeyMark(kv.Value)
@@ -158,7 +159,7 @@ func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 		}
 	}
 	if all != nil {
-		marks.All = store.KeyMark(fmt.Sprint(all.Version-apart, "/", layout.Timeline(all.ModRevision)))
+		marks.All = store.KeyMark(fmt.Sprint(all.Version-apart, "/", keyspace.Timeline(all.ModRevision)))
 	}
 	return marks
 }

@@ -8,8 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -92,7 +92,7 @@ func (h *markHistory) changeEarlier() { h.change(-1) }
 // restore simulates a restore that loses the last changes.
 func (h *markHistory) restore(lost int) {
 	h.puts = h.puts[:len(h.puts)-lost]
-	h.bump = layout.RevisionBump
+	h.bump = keyspace.RevisionBump
 }
 
 func (h *markHistory) kvs() (kvs []*mvccpb.KeyValue) {
@@ -106,9 +106,9 @@ func (h *markHistory) kvs() (kvs []*mvccpb.KeyValue) {
 		kv.Value, kv.ModRevision, kv.Version = []byte(p.value), p.revision, kv.Version+1
 	}
 	for _, p := range h.puts {
-		put(layout.APIKeysMark, p)
+		put(keyspace.APIKeysMark, p)
 		if p.part >= 0 {
-			put(layout.APIKeyPartMark(uint8(p.part)), p)
+			put(keyspace.APIKeyPartMark(uint8(p.part)), p)
 		}
 	}
 	return kvs
@@ -141,7 +141,7 @@ func TestKeyMarksInEtcd(t *testing.T) {
 		}
 		one = next
 	}
-	if _, err := l.store.etcd.KV.Put(l.ctx(), layout.APIKeysMark, "of an earlier build"); err != nil {
+	if _, err := l.store.etcd.KV.Put(l.ctx(), keyspace.APIKeysMark, "of an earlier build"); err != nil {
 		t.Fatal(err)
 	}
 	if next := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t); next.All == one.All {

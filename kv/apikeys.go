@@ -13,6 +13,7 @@ import (
 	"licet/internal/fair"
 	"licet/kv/internal/claimwrite"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -26,7 +27,7 @@ type apiKeys struct {
 
 // APIKey finds a key by the SHA-256 of its text; nil if there is no such key.
 func (s *apiKeys) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
-	value, err := s.etcd.Get(ctx, "api_key", layout.APIKeyKey(hash))
+	value, err := s.etcd.Get(ctx, "api_key", keyspace.APIKeyKey(hash))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (s *apiKeys) storeNewAPIKey(
 	if err := s.registerOwner(ctx, key.Owner); err != nil {
 		return etcd.Unavailable(err)
 	}
-	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
+	record, index := keyspace.APIKeyKey(key.Hash), keyspace.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()
 	along := claimwrite.Of(claims, me)
 	value := string((&layout.APIKey{Key: *key, Writers: []layout.Writer{me}}).Encode())
@@ -119,7 +120,7 @@ func (s *apiKeys) indexAPIKey(ctx context.Context, owner licensing.Owner, index 
 // sizeOfAPIKeyIndex returns the size of what putAPIKeyIndex puts.
 func sizeOfAPIKeyIndex(index string) licensing.Size {
 	size := layout.SizeOf(len(index), len(licensing.APIKey{}.Hash))
-	for _, key := range layout.SkipKeys(index) {
+	for _, key := range keyspace.SkipKeys(index) {
 		size = size.Plus(layout.SizeOf(len(key), 0))
 	}
 	return size
@@ -128,7 +129,7 @@ func sizeOfAPIKeyIndex(index string) licensing.Size {
 // putAPIKeyIndex puts a key's entry into the index, which is a listing.
 func putAPIKeyIndex(index string, hash [32]byte) []clientv3.Op {
 	puts := []clientv3.Op{clientv3.OpPut(index, string(hash[:]))}
-	for _, key := range layout.SkipKeys(index) {
+	for _, key := range keyspace.SkipKeys(index) {
 		puts = append(puts, clientv3.OpPut(key, ""))
 	}
 	return puts
@@ -155,7 +156,7 @@ type readAPIKey struct {
 func (s *apiKeys) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
 	// Nothing removes an entry of the index or its record, and an entry always leads to the same record. So the two
 	// need not be read at one revision.
-	value, err := s.etcd.Get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
+	value, err := s.etcd.Get(ctx, "find_api_key", keyspace.APIKeyIndexKey(owner, id))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func (s *apiKeys) readAPIKeys(ctx context.Context, hashes [][]byte) (keys []*rea
 			bad = layout.Internal(fmt.Errorf("the index of API keys: %w", layout.ErrMalformed))
 			s.etcd.Unreadable("a/"+string(hash), "an entry of the index of API keys", bad)
 		}
-		wanted = append(wanted, layout.APIKeyKey(at[i]), layout.KeyUseKey(at[i]))
+		wanted = append(wanted, keyspace.APIKeyKey(at[i]), keyspace.KeyUseKey(at[i]))
 	}
 	found, err := s.etcd.GetAll(ctx, "read_api_keys", wanted)
 	if err != nil {
@@ -230,7 +231,7 @@ func (s *apiKeys) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 func (s *apiKeys) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	var gets, puts []clientv3.Op
 	for _, use := range uses {
-		gets = append(gets, clientv3.OpGet(layout.KeyUseKey(use.Hash)))
+		gets = append(gets, clientv3.OpGet(keyspace.KeyUseKey(use.Hash)))
 	}
 	have, err := s.etcd.Txn(ctx, "read_key_uses", nil, gets, nil)
 	if err != nil {
@@ -242,14 +243,14 @@ func (s *apiKeys) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 		if kv := etcd.First(have.Responses, i); kv != nil {
 			var err error
 			noted, err = layout.DecodeKeyUse(kv.Value)
-			s.etcd.Unreadable(layout.KeyUseKey(use.Hash), "the last use of an API key", err) // written anew below
+			s.etcd.Unreadable(keyspace.KeyUseKey(use.Hash), "the last use of an API key", err) // written anew below
 			revision = kv.ModRevision
 		}
 		if use.At.Sub(noted) < store.KeyUseStep {
 			continue
 		}
 		// Each use is a transaction of its own: another node may note the same key at this moment.
-		at := layout.KeyUseKey(use.Hash)
+		at := keyspace.KeyUseKey(use.Hash)
 		puts = append(puts, clientv3.OpTxn(
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(at), "=", revision)},
 			[]clientv3.Op{clientv3.OpPut(at, string(layout.EncodeKeyUse(use.At)))}, nil))

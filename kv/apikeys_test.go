@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -156,7 +157,7 @@ func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 	key := newAPIKey()
 	old := key
 	old.Name = "renamed since"
-	if _, err := server.Client.Put(ctx, layout.APIKeyKey(key.Hash),
+	if _, err := server.Client.Put(ctx, keyspace.APIKeyKey(key.Hash),
 		string((&layout.APIKey{Key: old}).Encode())); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 	if err := s.PutAPIKey(ctx, key); err != nil {
 		t.Fatal(err)
 	}
-	at := layout.APIKeyKey(key.Hash)
+	at := keyspace.APIKeyKey(key.Hash)
 	newer := append((&layout.APIKey{Key: key}).Encode(), kvtest.NewerField()...)
 	if _, err := server.Client.Put(ctx, at, string(newer)); err != nil {
 		t.Fatal(err)

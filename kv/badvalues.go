@@ -6,6 +6,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -50,36 +51,45 @@ func (s *Store) checkSnapshots(snapshots []store.Snapshot) {
 // placeholder in its place: see layout.DecodeEvents and layout.DecodeRuns.
 
 // noteUnreadable notes that a key of events, or a part of it, can't be read. err is nil if it can be read.
-func (s *core) noteUnreadable(owner licensing.Owner, e *layout.EventsKey, err error) {
-	s.etcd.Unreadable(e.Key(owner), layout.NameOfEvents(owner, e), err)
+func (s *core) noteUnreadable(owner licensing.Owner, e *keyspace.EventsKey, err error) {
+	s.etcd.Unreadable(e.Key(owner), keyspace.NameOfEvents(owner, e), err)
 }
 
 // noteUnreadableRun notes that events of one record in a key can't be read.
-func (s *core) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, run *layout.Run, err error) {
-	at := layout.Location{Epoch: e.Epoch, Block: e.Block}
-	s.etcd.Unreadable(e.Key(owner)+run.Record, "e/"+layout.EventID(owner, at, run.Record, run.Last), err)
+func (s *core) noteUnreadableRun(owner licensing.Owner, e *keyspace.EventsKey, run *layout.Run, err error) {
+	at := keyspace.Location{Epoch: e.Epoch, Block: e.Block}
+	s.etcd.Unreadable(e.Key(owner)+run.Record, "e/"+keyspace.EventID(owner, at, run.Record, run.Last), err)
 }
 
-// readTrimmedEpoch returns the epoch in layout.TrimmedKey; 0 if there is no such key, or its value can't be read. In
+// readTrimmedEpoch returns the epoch in keyspace.TrimmedKey; 0 if there is no such key, or its value can't be read. In
 // the latter case readers among removed events get no error until the next sweep by age writes the key again.
-func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) layout.Epoch {
+func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) keyspace.Epoch {
 	if kv == nil {
 		return 0
 	}
 	epoch, err := layout.DecodeEpoch(kv.Value)
-	s.etcd.Unreadable(layout.TrimmedKey, "cell/swept", err)
+	s.etcd.Unreadable(keyspace.TrimmedKey, "cell/swept", err)
 	return epoch
 }
 
 // unreadableLedger reports whether an owner's ledger can't be read; err is the reason, and nil if the ledger can be
 // read. Then the owner gave up no events, as far as is known, until the next measurement rebuilds the ledger.
 func (s *core) unreadableLedger(owner licensing.Owner, err error) bool {
-	return s.etcd.Unreadable(layout.LedgerKey(owner), "r/"+layout.OwnerPath(owner), err)
+	return s.etcd.Unreadable(keyspace.LedgerKey(owner), "r/"+keyspace.OwnerPath(owner), err)
 }
 
 // unreadableUsage reports whether an owner's usage record can't be read; err is the reason, and nil if the record can
 // be read. Then the owner stores nothing, as far as is known, and the next change writes a new record: so a recount
 // of all owners does not end at this owner, and corrects the record.
 func (s *core) unreadableUsage(owner licensing.Owner, err error) bool {
-	return s.etcd.Unreadable(layout.UsageKey(owner), "s/"+layout.OwnerPath(owner), err)
+	return s.etcd.Unreadable(keyspace.UsageKey(owner), "s/"+keyspace.OwnerPath(owner), err)
+}
+
+// unreadableView notes that a license can't be shown, under the key of the value that can't be read.
+func (s *views) unreadableView(license, metadata string, found *mvccpb.KeyValue, err error) {
+	if _, _, bad := metadataOf(found); bad != nil {
+		s.etcd.Unreadable(metadata, "the metadata of a license", err)
+		return
+	}
+	s.etcd.Unreadable(license, "a license", err)
 }

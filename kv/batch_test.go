@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -325,7 +325,7 @@ func TestBatchOfNothing(t *testing.T) {
 	var changes []store.Change
 	for range 3 {
 		l := licensing.LicenseRef(putDevices(t, 20,
-			func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) }))
+			func(i int) store.DeviceCursor { return keyspace.DevicePosition(fmt.Sprintf("d-%d", i)) }))
 		snapshot := loadOne(t, s, l, "d-1", "d-2")
 		changes = append(changes,
 			store.Change{Writes: []store.Write{{Ref: l, Token: snapshot.Token, Record: snapshot.Record}}})

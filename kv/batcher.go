@@ -166,7 +166,7 @@ func (l *batcher) join(p *batchItem) error {
 	l.eventKeys.add(p.eventWrites, 1)
 	if l.free() {
 		l.dispatching++
-		l.guard.Start("line", l.dispatch, l.abandon)
+		l.guard.Start("batcher", l.dispatch, l.abandon)
 	}
 	return nil
 }

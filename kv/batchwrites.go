@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/node/store"
 )
 
@@ -29,9 +29,9 @@ type requests struct {
 	*epochs
 	slots         *slotMap
 	writes, reads batcher
-	nested        atomic.Int32                 // how many batches to send nested from the start
-	checksLost    atomic.Int32                 // how many batches of checks to read from the start
-	firstBlock    func(count int) layout.Block // see randomBlock
+	nested        atomic.Int32                   // how many batches to send nested from the start
+	checksLost    atomic.Int32                   // how many batches of checks to read from the start
+	firstBlock    func(count int) keyspace.Block // see randomBlock
 }
 
 func newRequests(e *epochs, slots *slotMap) *requests {
@@ -135,7 +135,7 @@ func (s *requests) sendAlone(top fenced, p *batchItem) (moved bool, err error) {
 
 // sendLost answers items whose owner has begun or ceased to listen since they were made.
 // The answer holds the records as they are now. An earlier attempt in doubt can't land any
-// more: the revision of layout.ListenKey that it compares is gone.
+// more: the revision of keyspace.ListenKey that it compares is gone.
 func (s *requests) sendLost(lost []*batchItem) {
 	if len(lost) == 0 {
 		return

@@ -14,6 +14,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/depth"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -43,12 +45,12 @@ func (l *eventsLab) together(changes []store.Change) {
 }
 
 // entries lists the keys of an owner's events in an epoch, in the feed's order.
-func (l *eventsLab) entries(owner licensing.Owner, e layout.Epoch) []layout.EventsKey {
+func (l *eventsLab) entries(owner licensing.Owner, e keyspace.Epoch) []keyspace.EventsKey {
 	l.t.Helper()
 	return kvtest.Must(l.store.listEvents(l.t.Context(), owner, e, e+1, 0))(l.t).entries
 }
 
-func blocksIn(entries []layout.EventsKey) (blocks int) {
+func blocksIn(entries []keyspace.EventsKey) (blocks int) {
 	for _, e := range entries {
 		if e.Block != 0 {
 			blocks++
@@ -140,6 +142,7 @@ func (l *eventsLab) readsAlike(owner licensing.Owner) []store.RecordedEvent {
 // TestEventsShareKeys changes many licenses in batches: the events of an owner are in few keys, and are read as if
 // each license had a key of its own.
 func TestEventsShareKeys(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -271,7 +274,7 @@ func TestBlockNumberIsTaken(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("taken")
-	l.store.firstBlock = func(int) layout.Block { return 1<<31 | 7 }
+	l.store.firstBlock = func(int) keyspace.Block { return 1<<31 | 7 }
 	first, second := l.binds(20, owner), l.binds(20, owner)
 	e := l.seal()
 	l.store.fences.noteEpoch(e)
@@ -365,7 +368,7 @@ func TestInvalidPositionsInBlocks(t *testing.T) {
 	later.Sequence += 5
 	earlier.Sequence = 1 // of the license's issue, an earlier event
 	elsewhere.Record[1]++
-	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later,
+	for name, p := range map[string]keyspace.FeedPlace{"another record": stranger, "a later event": later,
 		"an earlier event": earlier, "another block": elsewhere} {
 		id := p.Text(licensing.SlotOf(owner))
 		if found, err := l.store.Event(t.Context(), owner, id); found != nil || err != nil {
@@ -380,6 +383,7 @@ func TestInvalidPositionsInBlocks(t *testing.T) {
 
 // TestVerifyChecksBlocks plants corruptions of blocks: verify finds each.
 func TestVerifyChecksBlocks(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("planted")
@@ -389,7 +393,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	if found := l.verified(); len(found) > 0 {
 		t.Fatalf("verify finds %v", found)
 	}
-	var at layout.EventsKey
+	var at keyspace.EventsKey
 	for _, entry := range kvtest.Must(l.store.listEvents(v.ctx(), owner, 0, 1<<62, 0))(t).entries {
 		if entry.Block != 0 {
 			at = entry
@@ -404,15 +408,15 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	with := func(runs ...layout.Run) []byte {
 		return layout.EncodeBlock(runs)
 	}
-	name := fmt.Sprintf("e/%s%d/%08x", layout.OwnerPath(owner), at.Epoch, uint32(at.Block))
-	event := func(i int) string { return "e/" + layout.EventID(owner, at.Location, runs[i].Record, runs[i].Last) }
+	name := fmt.Sprintf("e/%s%d/%08x", keyspace.OwnerPath(owner), at.Epoch, uint32(at.Block))
+	event := func(i int) string { return "e/" + keyspace.EventID(owner, at.Location, runs[i].Record, runs[i].Last) }
 	license := func(i int) string {
 		return "l/" + licensing.NewLicenseID(0, [licensing.LicenseBlockSize]byte([]byte(runs[i].Record[1:]))).String()
 	}
-	moved := layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: at.Block + 1})
-	foreign := layout.BlockKey(acct("foreign"), at.Location)
+	moved := keyspace.BlockKey(owner, keyspace.Location{Epoch: at.Epoch, Block: at.Block + 1})
+	foreign := keyspace.BlockKey(acct("foreign"), at.Location)
 	alone := func(i int) string {
-		return layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, runs[i].Record, runs[i].Last)
+		return keyspace.EventsKeyOf(owner, keyspace.Location{Epoch: at.Epoch}, runs[i].Record, runs[i].Last)
 	}
 	for _, c := range []struct {
 		name string
@@ -432,10 +436,10 @@ func TestVerifyChecksBlocks(t *testing.T) {
 			Value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
 		{"another number", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last + 1,
 			Value: runs[1].Value}, runs[2])}, []string{
-			"event event_missing e/" + layout.EventID(owner, at.Location, runs[1].Record,
+			"event event_missing e/" + keyspace.EventID(owner, at.Location, runs[1].Record,
 				runs[1].Last+1), "event unlinked e/", "license event_missing " + license(1)}},
 		{"one is in another owner's", seed{key: with(runs[0], runs[2]), foreign: with(runs[1])}, []string{
-			"event owner_missing e/acct_foreign/l/", "event value e/" + layout.EventID(acct("foreign"), at.Location,
+			"event owner_missing e/acct_foreign/l/", "event value e/" + keyspace.EventID(acct("foreign"), at.Location,
 				runs[1].Record, runs[1].Last), "license event_missing " + license(1)}},
 		{"taken apart", seed{key: nil, alone(0): runs[0].Value, alone(1): runs[1].Value, alone(2): runs[2].Value},
 			[]string{
@@ -443,9 +447,9 @@ func TestVerifyChecksBlocks(t *testing.T) {
 				"license event_missing " + license(2)}},
 		{"a number that no key of events can have", seed{key: with(runs[0], layout.Run{Record: runs[1].Record,
 			Last: 1 << 40, Value: runs[1].Value}, runs[2])}, []string{"event value " + name}},
-		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value},
-			[]string{"event key e/" + verify.Opaque(strings.TrimPrefix(layout.BlockKey(owner,
-				layout.Location{Epoch: at.Epoch, Block: 7}), layout.InSlot(licensing.SlotOf(owner), "e/")))}},
+		{"no number of a block", seed{keyspace.BlockKey(owner, keyspace.Location{Epoch: at.Epoch, Block: 7}): value},
+			[]string{"event key e/" + verify.Opaque(strings.TrimPrefix(keyspace.BlockKey(owner,
+				keyspace.Location{Epoch: at.Epoch, Block: 7}), keyspace.InSlot(licensing.SlotOf(owner), "e/")))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer v.plant(maps.Clone(c.seed))()
@@ -484,7 +488,7 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	defer v.plant(seed{keys[0]: layout.EncodeBlock(runs), keys[1]: nil})()
 	block := [licensing.LicenseBlockSize]byte([]byte(runs[layout.BlockRuns].Record[1:]))
 	license := licensing.NewLicenseID(0, block).String()
-	want := []string{"event runs e/" + layout.OwnerPath(owner), "event unlinked e/",
+	want := []string{"event runs e/" + keyspace.OwnerPath(owner), "event unlinked e/",
 		"license event_missing l/" + license}
 	got := names(l.verified())
 	if len(got) != len(want) || !strings.HasPrefix(got[0], want[0]) || got[1] != want[1] || got[2] != want[2] {
@@ -507,7 +511,7 @@ func TestBlocksAreSwept(t *testing.T) {
 	if removed, err := l.store.SweepEvents(ctx, kvtest.Time.Add(2*time.Hour), keep); removed == 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)
 	}
-	left := kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix(),
+	left := kvtest.Must(l.store.etcd.Native.Get(ctx, keyspace.EventsOf(owner), clientv3.WithPrefix(),
 		clientv3.WithCountOnly()))(t).Count
 	if left != 0 {
 		t.Errorf("%d keys are left", left)

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 )
 
 // seenKV notes the requests that pass.
@@ -67,7 +67,7 @@ func TestChecks(t *testing.T) {
 	var records []known
 	for range 3 {
 		ref, snapshot := createStored(t, s)
-		records = append(records, known{[]byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision})
+		records = append(records, known{[]byte(keyspace.RecordKey(ref)), snapshot.Token.(*stored).revision})
 	}
 	absent := []byte(inLab("l/absent"))
 	check := func(r known, more ...*etcdserverpb.Compare) *batchItem {
@@ -133,7 +133,7 @@ func TestChecks(t *testing.T) {
 func TestChecksAfterLoss(t *testing.T) {
 	s, kv := seenStore(t)
 	ref, snapshot := createStored(t, s)
-	key, revision := []byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision
+	key, revision := []byte(keyspace.RecordKey(ref)), snapshot.Token.(*stored).revision
 	send := func(revision int64) bool {
 		p := &batchItem{compares: []*etcdserverpb.Compare{etcd.Unchanged(key, revision)}, reads: [][]byte{key}}
 		r, _ := s.reads.do(t.Context(), p)

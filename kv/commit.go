@@ -40,7 +40,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	var r reply
 	inDoubt := false // an earlier attempt may have landed, or may still land
 	attempts := 0
-	err = s.etcd.Reissue(ctx, "swap", &inDoubt, func() error {
+	err = s.etcd.Resend(ctx, "swap", &inDoubt, func() error {
 		if attempts++; attempts > 1 {
 			traceRetry(span, attempts)
 		}
@@ -82,8 +82,8 @@ func (s *Store) landed(sw *swap, revision int64) {
 	for i := range sw.fresh {
 		f := &sw.fresh[i]
 		f.slot.note(cachedValue{revision: revision, value: f.value, spilled: f.spilled})
-		for _, entry := range f.entries {
-			s.memory.devices.note(f.id, entry.Device.ID, entry.Bound)
+		for _, d := range f.written {
+			s.memory.devices.note(f.id, d.id, d.value != nil)
 		}
 		if f.spilled {
 			if due := s.memory.deviceCaches.follow(f, revision); due != nil {

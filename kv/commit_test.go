@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -126,7 +127,7 @@ func TestSwapInDoubt(t *testing.T) {
 // checkVersions checks how often a record was written: a swap that is sent again must land once.
 func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	t.Helper()
-	response, err := server.Client.Get(t.Context(), layout.RecordKey(ref))
+	response, err := server.Client.Get(t.Context(), keyspace.RecordKey(ref))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,27 +82,27 @@ func TestSwapCounts(t *testing.T) {
 	created := map[string]float64{"order.created": 1}
 	paid := map[string]float64{"order.created": 1, "order.paid": 1, "license.issued": 1}
 	for _, c := range []struct {
-		name     string
-		faults   []kvtest.Fault
-		rival    bool
-		swaps    map[string]float64 // the order's creation too
-		reissued float64
-		events   map[string]float64
+		name   string
+		faults []kvtest.Fault
+		rival  bool
+		swaps  map[string]float64 // the order's creation too
+		resent float64
+		events map[string]float64
 	}{
 		{name: "no fault", swaps: map[string]float64{"won": 2}, events: paid},
 		{name: "its answer is lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}},
-			swaps: map[string]float64{"won": 2}, reissued: 1, events: paid},
+			swaps: map[string]float64{"won": 2}, resent: 1, events: paid},
 		{name: "it is lost twice", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost},
-			{Apply: kvtest.AppliedLate, Tell: lost}}, swaps: map[string]float64{"won": 2}, reissued: 2, events: paid},
+			{Apply: kvtest.AppliedLate, Tell: lost}}, swaps: map[string]float64{"won": 2}, resent: 2, events: paid},
 		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
 			swaps: map[string]float64{"won": 1}, events: created},
 		{name: "in doubt, then refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost},
 			{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
-			swaps: map[string]float64{"won": 1, "unknown": 1}, reissued: 1, events: created},
+			swaps: map[string]float64{"won": 1, "unknown": 1}, resent: 1, events: created},
 		{name: "another was first", rival: true, swaps: map[string]float64{"won": 1, "lost": 1}, events: created},
 		{name: "another was first, and its answer is lost", rival: true,
 			faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}},
-			swaps:  map[string]float64{"won": 1, "lost": 1}, reissued: 1, events: created},
+			swaps:  map[string]float64{"won": 1, "lost": 1}, resent: 1, events: created},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, kvtest.Script())
@@ -123,8 +123,8 @@ func TestSwapCounts(t *testing.T) {
 			if got := moved(t, s.metrics.Swaps); !maps.Equal(got, c.swaps) {
 				t.Errorf("swaps: %v, want %v", got, c.swaps)
 			}
-			if got := kvtest.Counted(t, s.metrics.SwapsReissued); got != c.reissued {
-				t.Errorf("%v were issued again, want %v", got, c.reissued)
+			if got := kvtest.Counted(t, s.metrics.SwapsReissued); got != c.resent {
+				t.Errorf("%v were sent again, want %v", got, c.resent)
 			}
 			if got := moved(t, s.metrics.EventsRecorded); !maps.Equal(got, c.events) {
 				t.Errorf("events: %v, want %v", got, c.events)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -15,10 +15,10 @@ const (
 	// deviceCacheWeight bounds all caches together, in positions of some 26 bytes. A cache is weighed again whenever it
 	// has grown by a quarter or shrunk by half.
 	deviceCacheWeight = 1 << 20
-	// emptyWeight is about the weight of an empty cache, and entryWeight of a complete device without its texts.
+	// emptyWeight is about the weight of an empty cache, and entryWeight of a complete device without its value.
 	emptyWeight = 16
-	entryWeight = 10
-	textWeight  = 26 // bytes of text that weigh 1
+	entryWeight = 4
+	valueWeight = 26 // bytes of a value that weigh 1
 	// passedReads is how many reads wait for the report of a swap. Few reads come while a swap is under way.
 	passedReads = 8
 	// completeDevices bounds the complete devices of one license in the cache.
@@ -39,7 +39,7 @@ type deviceCache struct {
 	bound    map[store.DeviceCursor]struct{} // by position; only if complete
 	entries  map[store.DeviceCursor]knownDevice
 
-	texts   int         // bytes of text in entries
+	values  int         // bytes of the values in entries
 	guesses int         // unknown devices that swaps have compared since the cache began
 	passed  int         // reads of a revision that a swap of this store wrote and that follow has not reported yet
 	scan    *deviceScan // under way; nil: none
@@ -49,8 +49,8 @@ type deviceCache struct {
 
 // knownDevice is a device as its key holds it.
 type knownDevice struct {
-	device   *licensing.Device // never changed
-	revision int64             // of the device's own key
+	value    []byte // of the device's own key; never changed
+	revision int64  // of this key
 }
 
 // deviceCaches holds the caches of licenses that were used lately.
@@ -95,7 +95,7 @@ func (r *deviceCache) change(f func(*deviceCache)) (stale bool) {
 }
 
 func (r *deviceCache) weight() uint32 {
-	weight := emptyWeight + len(r.bound) + entryWeight*len(r.entries) + r.texts/textWeight
+	weight := emptyWeight + len(r.bound) + entryWeight*len(r.entries) + r.values/valueWeight
 	if r.scan != nil {
 		weight += len(r.scan.since)
 	}
@@ -128,11 +128,10 @@ func (s *deviceCaches) follow(f *fresh, to int64) (due *deviceScan) {
 			return
 		}
 		r.revision, r.passed = to, 0
-		for _, entry := range f.entries {
-			position := layout.DevicePosition(entry.Device.ID)
-			if entry.Bound {
-				device := entry.Device
-				r.bind(position, knownDevice{&device, to})
+		for _, d := range f.written {
+			position := keyspace.DevicePosition(d.id)
+			if d.value != nil {
+				r.bind(position, knownDevice{d.value, to})
 			} else {
 				r.remove(position)
 			}
@@ -161,9 +160,9 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 		default:
 			r.restart(read.revision)
 		}
-		for i := range read.devices {
-			position := layout.DevicePosition(read.devices[i].ID)
-			if known, bound := read.entries[read.devices[i].ID]; bound {
+		for _, device := range read.devices {
+			position := keyspace.DevicePosition(device)
+			if known, bound := read.entries[device]; bound {
 				r.bind(position, known)
 			} else {
 				r.remove(position)
@@ -175,25 +174,25 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 // findings is the result of reading a license with many devices.
 type findings struct {
 	revision int64                  // of the license
-	devices  []licensing.Device     // the requested devices; never changed
+	devices  []string               // the ids of the requested devices
 	entries  map[string]knownDevice // the bound devices
 	own      bool                   // this store was the last to write to the license
 	corrects bool                   // a swap of this store lost to this revision
 }
 
 // touched notes that a write of a device's last_seen has replaced a revision of the device's key.
-func (s *deviceCaches) touched(id licensing.LicenseID, device licensing.Device, from, to int64) {
+func (s *deviceCaches) touched(id licensing.LicenseID, device writtenDevice, from, to int64) {
 	s.use(id, false, func(r *deviceCache) {
-		position := layout.DevicePosition(device.ID)
+		position := keyspace.DevicePosition(device.id)
 		if known, ok := r.entries[position]; ok && known.revision == from {
-			r.keep(position, knownDevice{&device, to})
+			r.keep(position, knownDevice{device.value, to})
 		}
 	})
 }
 
 func (r *deviceCache) restart(revision int64) {
 	r.revision, r.complete, r.bound, r.entries = revision, false, nil, nil
-	r.texts, r.guesses, r.passed, r.scan = 0, 0, 0, nil
+	r.values, r.guesses, r.passed, r.scan = 0, 0, 0, nil
 }
 
 func (r *deviceCache) bind(position store.DeviceCursor, known knownDevice) {
@@ -219,7 +218,7 @@ func (r *deviceCache) keep(position store.DeviceCursor, known knownDevice) {
 	}
 	r.drop(position)
 	r.entries[position] = known
-	r.texts += known.texts()
+	r.values += len(known.value)
 	if len(r.entries) <= completeDevices {
 		return
 	}
@@ -234,20 +233,10 @@ func (r *deviceCache) keep(position store.DeviceCursor, known knownDevice) {
 // drop forgets a complete device.
 func (r *deviceCache) drop(position store.DeviceCursor) {
 	if known, ok := r.entries[position]; ok {
-		r.texts -= known.texts()
+		r.values -= len(known.value)
 		delete(r.entries, position)
 	}
 }
-
-// size returns the size of the value of the device's own key; 0 for a device that is not known.
-func (k knownDevice) size() int {
-	if k.device == nil {
-		return 0
-	}
-	return len(layout.EncodeDevice(k.device))
-}
-
-func (k knownDevice) texts() int { return len(k.device.ID) + len(k.device.Name) }
 
 func (r *deviceCache) remove(position store.DeviceCursor) {
 	if r.scan != nil {
@@ -268,7 +257,7 @@ const (
 )
 
 func (r *deviceCache) find(device string) (standing, knownDevice) {
-	position := layout.DevicePosition(device)
+	position := keyspace.DevicePosition(device)
 	if known, ok := r.entries[position]; ok {
 		return bound, known
 	}

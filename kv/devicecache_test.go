@@ -7,6 +7,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -24,15 +25,23 @@ func held(s *deviceCaches) *otter.Cache[licensing.LicenseID, *deviceCache] {
 	return s.cache.(*otter.Cache[licensing.LicenseID, *deviceCache])
 }
 
-func named(bound bool, devices ...string) (entries []*licensing.DeviceEntry) {
+func named(bound bool, devices ...string) (written []writtenDevice) {
 	for _, id := range devices {
-		entries = append(entries, &licensing.DeviceEntry{Device: licensing.Device{ID: id}, Bound: bound})
+		d := writtenDevice{id: id}
+		if bound {
+			d = boundDevice(id)
+		}
+		written = append(written, d)
 	}
-	return entries
+	return written
 }
 
-func swapped(id licensing.LicenseID, from int64, changed []*licensing.DeviceEntry, moved bool) *fresh {
-	return &fresh{id: id, from: from, spilled: true, moved: moved, entries: changed}
+func boundDevice(id string) writtenDevice {
+	return writtenDevice{id, layout.EncodeDevice(&licensing.Device{ID: id})}
+}
+
+func swapped(id licensing.LicenseID, from int64, changed []writtenDevice, moved bool) *fresh {
+	return &fresh{id: id, from: from, spilled: true, moved: moved, written: changed}
 }
 
 // TestDeviceCache takes a device cache through all its changes. At first the license is at revision 10, at which its
@@ -40,9 +49,7 @@ func swapped(id licensing.LicenseID, from int64, changed []*licensing.DeviceEntr
 func TestDeviceCache(t *testing.T) {
 	id := newKey(t).ID()
 	read := func(f findings, devices ...string) func(*deviceCaches) {
-		for _, device := range devices {
-			f.devices = append(f.devices, licensing.Device{ID: device})
-		}
+		f.devices = devices
 		return func(s *deviceCaches) { s.learn(id, &f) }
 	}
 	type is = map[string]standing
@@ -120,20 +127,20 @@ func TestDeviceCacheTouch(t *testing.T) {
 			}
 		})
 	}
-	s.touched(id, licensing.Device{ID: "a"}, 10, 11)
+	s.touched(id, boundDevice("a"), 10, 11)
 	at(11)
-	s.touched(id, licensing.Device{ID: "a"}, 10, 12)
+	s.touched(id, boundDevice("a"), 10, 12)
 	at(11)
-	older := &findings{revision: 10, devices: []licensing.Device{{ID: "a"}}, entries: knownAt("a", 10)}
+	older := &findings{revision: 10, devices: []string{"a"}, entries: knownAt("a", 10)}
 	s.learn(id, older)
 	at(11)
-	s.touched(id, licensing.Device{ID: "never"}, 0, 12)
+	s.touched(id, boundDevice("never"), 0, 12)
 	s.use(id, false, func(r *deviceCache) {
 		if standing, _ := r.find("never"); standing != absent {
 			t.Error("a device that was never bound is known")
 		}
 	})
-	s.touched(newKey(t).ID(), licensing.Device{ID: "a"}, 10, 11)
+	s.touched(newKey(t).ID(), boundDevice("a"), 10, 11)
 }
 
 // TestDeviceCacheBounds: the cache of a license holds no more complete devices than its limit, and still knows that
@@ -169,9 +176,8 @@ func TestDeviceCacheWeight(t *testing.T) {
 			s.follow(swapped(id, 9, named(true, "a"), false), 10)
 		}},
 		{"long names", func(s *deviceCaches, id licensing.LicenseID) {
-			long := []*licensing.DeviceEntry{{Device: licensing.Device{ID: strings.Repeat("i", 250),
-				Name: strings.Repeat("n", 480)}, Bound: true}}
-			s.follow(swapped(id, 9, long, false), 10)
+			long := boundDevice(strings.Repeat("i", 730))
+			s.follow(swapped(id, 9, []writtenDevice{long}, false), 10)
 		}},
 		{"many devices", func(s *deviceCaches, id licensing.LicenseID) {
 			for i := range 100 {
@@ -179,10 +185,9 @@ func TestDeviceCacheWeight(t *testing.T) {
 			}
 		}},
 		{"read and seen anew", func(s *deviceCaches, id licensing.LicenseID) {
-			s.learn(id, &findings{revision: 10, devices: []licensing.Device{{ID: "a", Name: "first"}},
-				entries: knownAt("a", 5)})
+			s.learn(id, &findings{revision: 10, devices: []string{"a"}, entries: knownAt("a", 5)})
 			for i := range 100 {
-				s.touched(id, licensing.Device{ID: "a", Name: "first"}, int64(5+i), int64(6+i))
+				s.touched(id, boundDevice("a"), int64(5+i), int64(6+i))
 			}
 		}},
 	} {
@@ -219,5 +224,5 @@ func TestDeviceCacheWeight(t *testing.T) {
 
 // knownAt is a device with a key of its own that was written at a revision.
 func knownAt(id string, revision int64) map[string]knownDevice {
-	return map[string]knownDevice{id: {&licensing.Device{ID: id}, revision}}
+	return map[string]knownDevice{id: {boundDevice(id).value, revision}}
 }

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -30,12 +31,12 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 	}
 	sw.compare(key, token.revision)
 	sw.assumed = append(sw.assumed, layout.Listening{Owner: record.License.Owner, Listens: token.listens})
-	if now := layout.DueOf(record.License.Due()); now != token.due {
+	if now := keyspace.DueOf(record.License.Due()); now != token.due {
 		sw.reschedule(string(key), token.due, now)
 	}
 	if !next.Spilled {
 		next.Devices = layout.MergeInline(token.inline, changed, created)
-		var moved []*licensing.DeviceEntry
+		var moved []writtenDevice
 		if len(next.Devices) > layout.MaxInline {
 			for _, stored := range next.Devices {
 				d, err := stored.Decode(created)
@@ -46,8 +47,8 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 				if err != nil {
 					return err
 				}
-				sw.create([]byte(layout.DeviceKey(id, d.ID)), value)
-				moved = append(moved, &licensing.DeviceEntry{Device: d, Bound: true})
+				sw.create([]byte(keyspace.DeviceKey(id, d.ID)), value)
+				moved = append(moved, writtenDevice{d.ID, value})
 			}
 			next.Devices, next.Spilled = nil, true
 		}
@@ -57,28 +58,33 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 	guesses := 0
 	for device := range token.assumed {
 		if _, touched := record.Devices[device]; touched {
-			sw.compare([]byte(layout.DeviceKey(id, device)), 0)
+			sw.compare([]byte(keyspace.DeviceKey(id, device)), 0)
 			guesses++
 		}
 	}
-	for _, entry := range changed {
-		at := []byte(layout.DeviceKey(id, entry.Device.ID))
+	written := make([]writtenDevice, len(changed))
+	for i, entry := range changed {
+		at, value := []byte(keyspace.DeviceKey(id, entry.Device.ID)), []byte(nil)
+		if entry.Bound {
+			value = layout.EncodeDevice(&entry.Device)
+		}
+		written[i] = writtenDevice{entry.Device.ID, value}
 		before, was := token.entries[entry.Device.ID]
 		switch {
 		case !entry.Bound && was:
 			if token.searched { // few enough for a compare each
 				sw.compare(at, before.revision)
 			}
-			sw.remove(at, before.size())
+			sw.remove(at, len(before.value))
 		case !entry.Bound: // bound and removed by the same change
 			sw.drop(at)
 		case was:
-			sw.replace(at, layout.EncodeDevice(&entry.Device), before.size())
+			sw.replace(at, value, len(before.value))
 		default:
-			sw.create(at, layout.EncodeDevice(&entry.Device))
+			sw.create(at, value)
 		}
 	}
-	sw.keep(key, &next, record, token, changed, guesses)
+	sw.keep(key, &next, record, token, written, guesses)
 	return nil
 }
 
@@ -87,17 +93,18 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 // the limit of a request are left to a later touch.
 func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, token *stored) {
 	for _, entry := range changed[:min(len(changed), store.MaxTouchedDevices)] {
-		at := []byte(layout.DeviceKey(id, entry.Device.ID))
+		at := []byte(keyspace.DeviceKey(id, entry.Device.ID))
 		before := token.entries[entry.Device.ID]
 		sw.compare(at, before.revision)
-		sw.replace(at, layout.EncodeDevice(&entry.Device), before.size())
-		sw.touches = append(sw.touches, touch{id: id, device: entry.Device, from: before.revision})
+		value := layout.EncodeDevice(&entry.Device)
+		sw.replace(at, value, len(before.value))
+		sw.touches = append(sw.touches, touch{id, writtenDevice{entry.Device.ID, value}, before.revision})
 	}
 }
 
 // keep puts a license, and notes what to cache once the swap has landed.
 func (sw *swap) keep(
-	key []byte, next *layout.License, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry,
+	key []byte, next *layout.License, record *licensing.Record, token *stored, written []writtenDevice,
 	guesses int,
 ) {
 	sw.brokenRule = cmp.Or(sw.brokenRule, next.BrokenRule())
@@ -108,7 +115,7 @@ func (sw *swap) keep(
 	}
 	sw.fresh = append(sw.fresh, fresh{
 		id: next.License.Key.ID(), slot: token.slot, from: token.revision, value: value,
-		spilled: next.Spilled, moved: next.Spilled && !token.spilled, entries: entries,
+		spilled: next.Spilled, moved: next.Spilled && !token.spilled, written: written,
 		guesses: guesses, devices: next.License.CurrentDevices,
 	})
 }
@@ -154,7 +161,7 @@ func (s *views) tryLicense(
 ) (*store.LicenseView, error) {
 	owner, known := s.memory.ownerOf(id)
 	together := page.Owner == licensing.Owner{} || known && owner.Matches(page.Owner)
-	reads := [][]byte{[]byte(layout.LicenseKey(id)), []byte(layout.MetadataKey(id))}
+	reads := [][]byte{[]byte(keyspace.LicenseKey(id)), []byte(keyspace.MetadataKey(id))}
 	if !together {
 		reads = reads[:1]
 	}
@@ -172,7 +179,7 @@ func (s *views) tryLicense(
 		metadata = etcd.First(r.responses, 1)
 	} else {
 		s.memory.note(id, cachedValue{revision: facts.ModRevision, value: facts.Value, spilled: license.Spilled})
-		found, err := s.etcd.List(ctx, "load", layout.MetadataKey(id), clientv3.WithRev(r.revision))
+		found, err := s.etcd.List(ctx, "load", keyspace.MetadataKey(id), clientv3.WithRev(r.revision))
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +208,7 @@ func (s *views) tryLicenses(
 ) ([]*store.LicenseView, error) {
 	var reads [][]byte
 	for _, key := range keys {
-		reads = append(reads, []byte(layout.LicenseKey(key.ID())), []byte(layout.MetadataKey(key.ID())))
+		reads = append(reads, []byte(keyspace.LicenseKey(key.ID())), []byte(keyspace.MetadataKey(key.ID())))
 	}
 	r := s.read(ctx, "load", &batchItem{reads: reads})
 	if r.err != nil {
@@ -281,14 +288,14 @@ func (s *views) viewLicense(
 		}
 	} else {
 		listing = slices.DeleteFunc(listing, func(d licensing.Device) bool {
-			return comparePositions(layout.DevicePosition(d.ID), page.After) < 0
+			return comparePositions(keyspace.DevicePosition(d.ID), page.After) < 0
 		})
 	}
 	slices.SortFunc(listing, func(a, b licensing.Device) int {
-		return comparePositions(layout.DevicePosition(a.ID), layout.DevicePosition(b.ID))
+		return comparePositions(keyspace.DevicePosition(a.ID), keyspace.DevicePosition(b.ID))
 	})
 	if len(listing) > page.Limit {
-		next := layout.DevicePosition(listing[page.Limit].ID)
+		next := keyspace.DevicePosition(listing[page.Limit].ID)
 		view.Next, listing = &next, listing[:page.Limit]
 	}
 	view.Devices = listing
@@ -303,7 +310,7 @@ func (s *views) listDevices(
 	ctx context.Context, l *licensing.License, page store.DevicePage, revision int64,
 ) ([]licensing.Device, error) {
 	var devices []licensing.Device
-	prefix := layout.DevicesPrefix(l.Key.ID())
+	prefix := keyspace.DevicesPrefix(l.Key.ID())
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	from := prefix + string(page.After[:])
 	position := binary.BigEndian.Uint64(page.After[:])

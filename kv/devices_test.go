@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -44,12 +45,12 @@ func putDevices(t testing.TB, count int, position func(i int) store.DeviceCursor
 	l.CurrentDevices = count
 	id := l.Key.ID()
 	ctx := t.Context()
-	ops := []clientv3.Op{clientv3.OpPut(layout.LicenseKey(id),
+	ops := []clientv3.Op{clientv3.OpPut(keyspace.LicenseKey(id),
 		string((&layout.License{License: *l, Spilled: true}).Encode()))}
 	for i := range count {
 		d := licensing.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}
 		at := position(i)
-		ops = append(ops, clientv3.OpPut(layout.DevicesPrefix(id)+string(at[:]), string(layout.EncodeDevice(&d))))
+		ops = append(ops, clientv3.OpPut(keyspace.DevicesPrefix(id)+string(at[:]), string(layout.EncodeDevice(&d))))
 		if len(ops) == 128 || i == count-1 {
 			if _, err := server.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func TestClusteredDevices(t *testing.T) {
 func TestPageReadsOnce(t *testing.T) {
 	for _, count := range []int{100, 5000} {
 		key := putDevices(t, count,
-			func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
+			func(i int) store.DeviceCursor { return keyspace.DevicePosition(fmt.Sprintf("d-%d", i)) })
 		var reads atomic.Int32
 		s := hookedStore(t, func() { reads.Add(1) })
 		view, err := s.ReadLicense(t.Context(), key, store.DevicePage{Limit: 50})
@@ -118,7 +119,7 @@ func TestLookupAtOneRevision(t *testing.T) {
 		}
 		activate(fmt.Sprint("meanwhile-", reads))
 		if reads == 1 {
-			now, err := server.Client.Get(ctx, layout.CheckKey)
+			now, err := server.Client.Get(ctx, keyspace.CheckKey)
 			if err == nil {
 				_, err = server.Client.Compact(ctx, now.Header.Revision)
 			}

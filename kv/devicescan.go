@@ -11,6 +11,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -67,7 +68,7 @@ func (s *Store) readPositions(
 	ctx context.Context, id licensing.LicenseID, v *deviceScan,
 ) (map[store.DeviceCursor]struct{}, error) {
 	found := make(map[store.DeviceCursor]struct{}, v.devices)
-	prefix := layout.DevicesPrefix(id)
+	prefix := keyspace.DevicesPrefix(id)
 	width := sliceWidth(scanPage, v.devices)
 	position, from := uint64(0), prefix
 	for {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -32,7 +32,7 @@ func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) 
 // Whatever happens to the license meanwhile, the result must be true.
 func TestDeviceScan(t *testing.T) {
 	const before = 2500
-	spread := func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }
+	spread := func(i int) store.DeviceCursor { return keyspace.DevicePosition(fmt.Sprint("d-", i)) }
 	clustered := func(i int) store.DeviceCursor {
 		if i == 0 || i == 7 || i == 8 {
 			return spread(i)
@@ -133,7 +133,7 @@ func TestDeviceScanOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := manyDevices(t, s, 300)
 	if _, err := server.Client.Delete(t.Context(),
-		layout.DeviceKey(ref.LicenseID(), "d-3")); err != nil {
+		keyspace.DeviceKey(ref.LicenseID(), "d-3")); err != nil {
 		t.Fatal(err)
 	}
 	bindNew(t, s, ref, "new", 600)

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -25,8 +26,8 @@ const (
 // directory lists the keys of an owner's events in a span of sealed epochs, in the feed's order. It never changes.
 type directory struct {
 	owner    licensing.Owner
-	from, to layout.Epoch // from belongs to the span, to does not
-	entries  []layout.EventsKey
+	from, to keyspace.Epoch // from belongs to the span, to does not
+	entries  []keyspace.EventsKey
 }
 
 // directories caches the directories that were used last, so that a reader that pages through an epoch does not list
@@ -34,10 +35,10 @@ type directory struct {
 type directories struct {
 	mu   sync.Mutex
 	kept []*directory // the most recently used first
-	asOf layout.Epoch
+	asOf keyspace.Epoch
 }
 
-func (d *directories) find(owner licensing.Owner, e layout.Epoch) *directory {
+func (d *directories) find(owner licensing.Owner, e keyspace.Epoch) *directory {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, dir := range d.kept {
@@ -51,8 +52,8 @@ func (d *directories) find(owner licensing.Owner, e layout.Epoch) *directory {
 }
 
 // noteEpoch drops all directories if an epoch is earlier than the last one, or so much later that the store was
-// restored in between, see layout.RevisionBump. They describe the store that is lost.
-func (d *directories) noteEpoch(e layout.Epoch) {
+// restored in between, see keyspace.RevisionBump. They describe the store that is lost.
+func (d *directories) noteEpoch(e keyspace.Epoch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e.RestoredSince(d.asOf) {
@@ -81,9 +82,9 @@ func (d *directories) forget(dir *directory) {
 // behind returns the index of the first entry that has events after a place. The entry may also hold the event of the
 // place, if other events follow that event. ok is false if the event does not exist, unless it may be in a block that
 // exists.
-func (d *directory) behind(p layout.FeedPlace) (at int, ok bool) {
+func (d *directory) behind(p keyspace.FeedPlace) (at int, ok bool) {
 	if !p.BehindEvent() {
-		at, _ = slices.BinarySearchFunc(d.entries, p, func(e layout.EventsKey, p layout.FeedPlace) int {
+		at, _ = slices.BinarySearchFunc(d.entries, p, func(e keyspace.EventsKey, p keyspace.FeedPlace) int {
 			if c := cmp.Compare(e.Epoch, p.Epoch); c != 0 {
 				return c
 			}
@@ -114,30 +115,30 @@ func (d *directory) behind(p layout.FeedPlace) (at int, ok bool) {
 // listEvents lists the keys of an owner's events from one epoch up to another, at a revision. The listing may end
 // earlier, but it holds whole epochs, and at least one if there is any.
 func (s *feeds) listEvents(
-	ctx context.Context, owner licensing.Owner, from, to layout.Epoch, revision int64,
+	ctx context.Context, owner licensing.Owner, from, to keyspace.Epoch, revision int64,
 ) (*directory, error) {
 	dir := &directory{owner: owner, from: from, to: to}
-	prefix := layout.EventsOf(owner)
+	prefix := keyspace.EventsOf(owner)
 	if err := s.slots.checkHere([]byte(prefix)); err != nil {
 		return nil, err
 	}
-	next, end := prefix+string(layout.AppendEpoch(nil, from)), prefix+string(layout.AppendEpoch(nil, to))
+	next, end := prefix+string(keyspace.AppendEpoch(nil, from)), prefix+string(keyspace.AppendEpoch(nil, to))
 	for {
 		response, err := s.etcd.Page(ctx, "list_events", next, end, dirEntries, revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			entry, ok := layout.ReadEventsKey(kv.Key[len(prefix):])
+			entry, ok := keyspace.ReadEventsKey(kv.Key[len(prefix):])
 			if !ok || entry.Block == 0 && entry.Last == 0 {
 				// No build writes a key in this form, so there is no event for a placeholder.
-				s.etcd.Unreadable(string(kv.Key), "e/"+layout.OwnerPath(owner),
+				s.etcd.Unreadable(string(kv.Key), "e/"+keyspace.OwnerPath(owner),
 					fmt.Errorf("a key of events: %w", layout.ErrMalformed))
 				continue
 			}
 			entry.Revision = kv.ModRevision
 			if entry.Block == 0 {
-				entry.Hash = layout.HashRecord(0, entry.Record) // once, and not for each page
+				entry.Hash = keyspace.HashRecord(0, entry.Record) // once, and not for each page
 			}
 			dir.entries = append(dir.entries, entry)
 		}
@@ -152,14 +153,14 @@ func (s *feeds) listEvents(
 		if first := dir.entries[0].Epoch; first != last {
 			// The last epoch may be incomplete: leave it for the next directory.
 			cut, _ := slices.BinarySearchFunc(dir.entries, last,
-				func(e layout.EventsKey, of layout.Epoch) int { return cmp.Compare(e.Epoch, of) })
+				func(e keyspace.EventsKey, of keyspace.Epoch) int { return cmp.Compare(e.Epoch, of) })
 			dir.entries, dir.to = dir.entries[:cut], last
 			break
 		}
 		// An epoch with more keys than one request lists: read the rest of it.
-		end = prefix + string(layout.AppendEpoch(nil, last+1))
+		end = prefix + string(keyspace.AppendEpoch(nil, last+1))
 		dir.to = last + 1
 	}
-	slices.SortFunc(dir.entries, layout.CompareEvents)
+	slices.SortFunc(dir.entries, keyspace.CompareEvents)
 	return dir, nil
 }

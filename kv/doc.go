@@ -1,5 +1,5 @@
-// Package kv keeps records in etcd. It implements store.Store, and no etcd type leaves it. Package kv/internal/layout
-// defines the keys and the values.
+// Package kv keeps records in etcd. It implements store.Store, and no etcd type leaves it. Package
+// kv/internal/keyspace defines the keys, and package kv/internal/layout the values.
 //
 // An owner is an account in one mode, live or test. All keys of an owner are in one slot of 1,024, so every transaction
 // that changes records has its keys in one slot. A record is a license, an order, a product, the webhook endpoints
@@ -91,15 +91,16 @@
 //	kv/survey               the facts about etcd and the store for licet doctor
 //	kv/users                users of etcd and their roles
 //	kv/embedded             an etcd in the process of licet dev
-//	kv/internal/layout      keys, codecs and events as bytes; no requests
+//	kv/internal/layout      values, and events, as bytes; no requests
+//	kv/internal/keyspace    the keys of etcd; no requests
 //	kv/internal/etcd        the etcd client: members, failures, and the counted ways to ask
 //	kv/internal/claimwrite  the claim of an Idempotency-Key in the transaction of another record
 //	kv/internal/kvtest      what tests of these packages share
 //
-// Which package holds a line about a stored value: kv/internal/layout encodes and decodes it, kv reads and writes it
-// for a node, kv/verify checks it against all other keys. kv/deliveries does all that kv does for the keys below v/ and
-// cell/g/. What a value means, and which change is legal, is in package licensing; when a change runs, in package node.
-// Flags and output of licet store are in package cmd/licet.
+// Which package holds a line about a stored value: kv/internal/keyspace names its key, kv/internal/layout encodes and
+// decodes it, kv reads and writes it for a node, kv/verify checks it against all other keys. kv/deliveries does all
+// that kv does for the keys below v/ and cell/g/. What a value means, and which change is legal, is in package
+// licensing; when a change runs, in package node. Flags and output of licet store are in package cmd/licet.
 //
 // The tests here run on a real etcd, some of them with requests that fail or are applied late. The tests of kv/verify
 // are here too (verify_*_test.go): they damage stores that kv has written.
@@ -116,7 +117,7 @@
 //	trials.go        the parts of a swap that write trials and delete their licenses
 //	load.go          Load and Confirm: records and their tokens
 //	devices.go       licenses with their devices, written and read
-//	leases.go        the leases of a license, and those that have lapsed
+//	leases.go        the leases of a license, and which of them have lapsed
 //	memory.go        what the store remembers of licenses; Recall
 //	devicecache.go   what the store remembers of devices with keys of their own
 //	devicescan.go    reading all devices of a license in the background, for the cache of devices
@@ -145,6 +146,7 @@
 //	sweeps.go        what is due, and old claims; compacting etcd's history early
 //	apikeys.go       API keys, and when they were used last
 //	apikeychange.go  changes of API keys, one at a time; marks that move when API keys change
+//	providerevents.go how far the events at payment providers are read
 //	masters.go       which master keys are in use; comparing the ring of a node with them
 //	idkey.go         the id key, sealed under a master key
 //	retire.go        MasterUsage: which keys and endpoints need a master key; retiring a master key

@@ -10,8 +10,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/service"
@@ -25,18 +25,18 @@ func TestDueEntries(t *testing.T) {
 		licensing.KindLicense: licensing.LicenseRef(kvtest.Key), licensing.KindOrder: order,
 		licensing.KindProduct: licensing.ProductRef(kvtest.Owner, "pro"),
 	}
-	for x := range layout.DueIndexes() {
+	for x := range keyspace.DueIndexes() {
 		for _, at := range []time.Time{{}, time.UnixMilli(0), kvtest.Time,
 			time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
-			place := layout.DueOf(licensing.Due{Kind: x.Kind, At: at})
-			key := place.Key(layout.RecordKey(refs[x.Record]))
+			place := keyspace.DueOf(licensing.Due{Kind: x.Kind, At: at})
+			key := place.Key(keyspace.RecordKey(refs[x.Record]))
 			got, ref, ok := x.Decode(kvtest.Key.ID().Slot(), key[len("lc2/00/"+x.Family):], nil)
 			if !ok || got != place || ref != refs[x.Record] || !at.IsZero() && !got.At().Equal(at) {
 				t.Errorf("%q of %v is %v at %v, %v", key, at, ref, got.At(), ok)
 			}
 		}
 	}
-	if layout.DueOf(licensing.Due{}) != 0 {
+	if keyspace.DueOf(licensing.Due{}) != 0 {
 		t.Error("an empty Due has a key")
 	}
 	for _, bad := range []struct {
@@ -48,9 +48,9 @@ func TestDueEntries(t *testing.T) {
 		{licensing.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), "LIC"},
 		{licensing.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licensing.DueRefund, "12345678", ""},
 		{licensing.DueRollout, "12345678acct/t/", ""}, {licensing.DueRollout, "12345678acct/t/pro", "x"},
-		{licensing.DueRefund, "12345678" + layout.OwnerPath(kvtest.Owner) + order.ID, "x"},
+		{licensing.DueRefund, "12345678" + keyspace.OwnerPath(kvtest.Owner) + order.ID, "x"},
 	} {
-		if _, _, ok := layout.DueIndexOf(bad.kind).Decode(0, bad.rest, []byte(bad.value)); ok {
+		if _, _, ok := keyspace.DueIndexOf(bad.kind).Decode(0, bad.rest, []byte(bad.value)); ok {
 			t.Errorf("%q with %q is read as a key of due work", bad.rest, bad.value)
 		}
 	}
@@ -187,8 +187,8 @@ func TestDueCountsNothingLater(t *testing.T) {
 	plant := seed{}
 	for i := range 50 {
 		ref := licensing.OrderRef(labOwner, licensing.NewOrderNo(labOwner, fmt.Sprintf("%026d", i)))
-		plant[layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
-			At: kvtest.Time.Add(time.Duration(i) * time.Minute)}).Key(layout.RecordKey(ref))] = []byte{}
+		plant[keyspace.DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
+			At: kvtest.Time.Add(time.Duration(i) * time.Minute)}).Key(keyspace.RecordKey(ref))] = []byte{}
 	}
 	l.write(plant)
 	counted := int64(0)

@@ -10,8 +10,8 @@ import (
 
 	"licet/internal/depth"
 	"licet/kv/deliveries"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
@@ -21,6 +21,7 @@ import (
 // and all work in the background go on, the damaged owner's lists stay readable, and verify shows the value. A new kind
 // of key needs a row in damagedKeys. At the usual depth the test damages each third kind.
 func TestOneUnreadableValue(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newLab(t)
 	n := newNeighbor(l, l.fill())
@@ -81,89 +82,93 @@ func (n *neighbor) damage(key, family string) {
 // damagedKeys returns, for each kind of key, the keys to damage.
 func (n *neighbor) damagedKeys() map[string]func() []string {
 	l := n.lab
-	apiKey := [32]byte(l.value(layout.APIKeyIndexKey(labOwner, "key_0elab")))
+	apiKey := [32]byte(l.value(keyspace.APIKeyIndexKey(labOwner, "key_0elab")))
 	one := func(key string) func() []string { return func() []string { return []string{key} } }
 	first := func(prefix string) func() []string {
 		return func() []string { return []string{l.keyIn(prefix, clientv3.SortAscend)} }
 	}
 	oldestClaim := func() string {
 		l.refuse(kvtest.Time)
-		return l.keyIn(inLab(layout.ClaimAges), clientv3.SortAscend)
+		return l.keyIn(inLab(keyspace.ClaimAges), clientv3.SortAscend)
 	}
 	rows := map[string]func() []string{
-		"a/": one(layout.APIKeyIndexKey(labOwner, "key_0elab")),
-		"b/": first(layout.OfOwner(labOwner, "b/")),
-		"c/": first(layout.OfOwner(labOwner, "c/")),
-		"d/": first(layout.DevicesPrefix(n.spilled.ID())),
+		"a/": one(keyspace.APIKeyIndexKey(labOwner, "key_0elab")),
+		"b/": first(keyspace.OfOwner(labOwner, "b/")),
+		"c/": first(keyspace.OfOwner(labOwner, "c/")),
+		"d/": first(keyspace.DevicesPrefix(n.spilled.ID())),
 		"e/": func() []string {
 			l.order(100)
-			return []string{l.keyIn(layout.EventsOf(labOwner), clientv3.SortDescend)}
+			return []string{l.keyIn(keyspace.EventsOf(labOwner), clientv3.SortDescend)}
 		},
-		"g/":            first(layout.OfOwner(labOwner, layout.CustomersFamily)),
-		"cell/f/":       one(layout.ListenerKey(labListener)),
-		"cell/g/":       one(layout.DeliveryLeaseKey(labHook)),
-		"h/":            one(layout.OwnerKey(labOwner)),
-		"i/":            first(layout.OfOwner(labOwner, "i/")),
+		"g/":            first(keyspace.OfOwner(labOwner, keyspace.CustomersFamily)),
+		"cell/f/":       one(keyspace.ListenerKey(labListener)),
+		"cell/g/":       one(keyspace.DeliveryLeaseKey(labHook)),
+		"h/":            one(keyspace.OwnerKey(labOwner)),
+		"i/":            first(keyspace.OfOwner(labOwner, "i/")),
 		"j/":            first(inLab("j/")),
-		"k/":            one(layout.APIKeyKey(apiKey)),
-		"l/":            one(layout.LicenseKey(n.inline.ID())),
-		"m/":            one(layout.MetadataKey(n.inline.ID())),
-		"cell/n/":       one(layout.NodeKey(store.Incarnation{7})),
-		"o/":            one(layout.OrderKey(labOwner, n.paid.OrderNo)),
-		"p/":            one(layout.OrderOwnerKey(n.paid.OrderNo)),
-		"f/":            one(layout.SettingsKey(labOwner)),
-		"rk/":           one(layout.ReceiptKeysKey(labOwner)),
-		"rv/":           first(layout.RevocationsOf(labOwner)),
-		"cell/receipts": one(layout.ReceiptKeysMark),
+		"k/":            one(keyspace.APIKeyKey(apiKey)),
+		"l/":            one(keyspace.LicenseKey(n.inline.ID())),
+		"m/":            one(keyspace.MetadataKey(n.inline.ID())),
+		"cell/n/":       one(keyspace.NodeKey(store.Incarnation{7})),
+		"o/":            one(keyspace.OrderKey(labOwner, n.paid.OrderNo)),
+		"p/":            one(keyspace.OrderOwnerKey(n.paid.OrderNo)),
+		"f/":            one(keyspace.SettingsKey(labOwner)),
+		"rk/":           one(keyspace.ReceiptKeysKey(labOwner)),
+		"rv/":           first(keyspace.RevocationsOf(labOwner)),
+		"cell/receipts": one(keyspace.ReceiptKeysMark),
 		"n/":            one(l.labAlias()),
-		"q/":            one(layout.ProductKey(labOwner, "pro")),
+		"q/":            one(keyspace.ProductKey(labOwner, "pro")),
 		"pa/":           one(labPaymentKey()),
-		"sb/":           one(layout.SandboxKey(licensing.SandboxRef(labOwner, n.unpaid.OrderNo))),
-		"pi/":           first(layout.OfOwner(labOwner, layout.PaymentListings)),
-		"pt/":           first(layout.OfOwner(labOwner, layout.SalesFamily)),
+		"sb/":           one(keyspace.SandboxKey(licensing.SandboxRef(labOwner, n.unpaid.OrderNo))),
+		"pi/":           first(keyspace.OfOwner(labOwner, keyspace.PaymentListings)),
+		"pt/":           first(keyspace.OfOwner(labOwner, keyspace.SalesFamily)),
 		"cell/books": func() []string {
 			if err := l.store.NoteBooks(l.ctx(), kvtest.Time); err != nil {
 				l.t.Fatal(err)
 			}
-			return []string{layout.BooksKey}
+			return []string{keyspace.BooksKey}
 		},
-		"cell/backup":   one(layout.BackupKey),
-		"cell/check":    one(layout.CheckKey), // a node that starts refuses to
-		"cell/epoch":    one(layout.EpochKey),
-		"cell/id_key":   one(layout.IDKeyKey),
-		"cell/keys":     func() []string { return []string{layout.APIKeysMark, layout.APIKeyPartMark(7)} },
-		"r/":            one(layout.LedgerKey(labOwner)),
-		"cell/listen":   one(layout.ListenKey),
-		"cell/map":      one(layout.SlotMapKey),         // a node that starts refuses to
-		"cell/master/":  one(layout.MasterKeyKey("m2")), // a node that starts refuses to
-		"cell/recount":  func() []string { return []string{layout.RecountKey, layout.RecountedKey} },
-		"cell/retired/": one(layout.RetiredMasterKey("m9")),
-		"cell/s/":       one(layout.SlotKey(licensing.SlotOf(labOwner))),
-		"cell/swept":    one(layout.TrimmedKey),
-		"s/":            one(layout.UsageKey(labOwner)),
-		"t/":            one(layout.TermsKey(licensing.TermsRef(labOwner, labEntitlements.Version()))), // remembered
-		"cell/webhooks": one(layout.WebhooksMark),
+		"cell/backup":  one(keyspace.BackupKey),
+		"cell/check":   one(keyspace.CheckKey), // a node that starts refuses to
+		"cell/epoch":   one(keyspace.EpochKey),
+		"cell/id_key":  one(keyspace.IDKeyKey),
+		"cell/keys":    func() []string { return []string{keyspace.APIKeysMark, keyspace.APIKeyPartMark(7)} },
+		"r/":           one(keyspace.LedgerKey(labOwner)),
+		"cell/listen":  one(keyspace.ListenKey),
+		"cell/map":     one(keyspace.SlotMapKey),         // a node that starts refuses to
+		"cell/master/": one(keyspace.MasterKeyKey("m2")), // a node that starts refuses to
+		"cell/recount": func() []string { return []string{keyspace.RecountKey, keyspace.RecountedKey} },
+		"cell/pe/": func() []string {
+			kvtest.Must(l.store.PutProviderEvents(l.ctx(), labOwner, store.ProviderEvents{From: kvtest.Time}, 0))(l.t)
+			return []string{keyspace.ProviderEventsKey(labOwner)}
+		},
+		"cell/retired/": one(keyspace.RetiredMasterKey("m9")),
+		"cell/s/":       one(keyspace.SlotKey(licensing.SlotOf(labOwner))),
+		"cell/swept":    one(keyspace.TrimmedKey),
+		"s/":            one(keyspace.UsageKey(labOwner)),
+		"t/":            one(keyspace.TermsKey(licensing.TermsRef(labOwner, labEntitlements.Version()))), // remembered
+		"cell/webhooks": one(keyspace.WebhooksMark),
 		"cell/t/": func() []string { // the latest mark, behind which the next sweep makes another one
-			kvtest.Must(l.client.Put(l.ctx(), layout.EpochKey, ""))(l.t)
+			kvtest.Must(l.client.Put(l.ctx(), keyspace.EpochKey, ""))(l.t)
 			kvtest.Must(l.store.SweepEvents(l.ctx(), n.now, keepAll))(l.t)
-			return []string{l.keyIn(layout.MarksPrefix, clientv3.SortDescend)}
+			return []string{l.keyIn(keyspace.MarksPrefix, clientv3.SortDescend)}
 		},
-		"u/": one(layout.KeyUseKey(apiKey)),
+		"u/": one(keyspace.KeyUseKey(apiKey)),
 		"v/": func() []string {
-			page := l.keyIn(layout.DeliveriesPrefix(labHook, layout.KeyOfPage), clientv3.SortDescend)
-			return []string{layout.ProgressKey(labHook), page, layout.PendingKey(labHook, "evt_1"),
-				layout.DeadKey(labHook, "evt_2"), layout.ReplayKey(labHook, "1")}
+			page := l.keyIn(keyspace.DeliveriesPrefix(labHook, keyspace.KeyOfPage), clientv3.SortDescend)
+			return []string{keyspace.ProgressKey(labHook), page, keyspace.PendingKey(labHook, "evt_1"),
+				keyspace.DeadKey(labHook, "evt_2"), keyspace.ReplayKey(labHook, "1")}
 		},
-		"w/":      one(layout.WebhooksKey(labOwner)),
-		"cell/a/": one(layout.ListenRequestKey(labListener)),
-		"tr/":     one(layout.TrialKey(n.trial.TrialRef())),
-		"x/w/":    one(layout.DeletedWebhookKey("we_0edeleted")),
+		"w/":      one(keyspace.WebhooksKey(labOwner)),
+		"cell/a/": one(keyspace.ListenRequestKey(labListener)),
+		"tr/":     one(keyspace.TrialKey(n.trial.TrialRef())),
+		"x/w/":    one(keyspace.DeletedWebhookKey("we_0edeleted")),
 		"y/": func() []string {
-			return []string{inLab("y/" + oldestClaim()[len(inLab(layout.ClaimAges))+layout.TimeSize:])}
+			return []string{inLab("y/" + oldestClaim()[len(inLab(keyspace.ClaimAges))+keyspace.TimeSize:])}
 		},
 		"z/": func() []string { return []string{oldestClaim()} },
 	}
-	for x := range layout.DueIndexes() {
+	for x := range keyspace.DueIndexes() {
 		rows[x.Family] = first(inLab(x.Family))
 	}
 	rows["x/i/"] = func() []string {
@@ -178,8 +183,8 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		l.subscribe()
 		return first(inLab("x/s/"))()
 	}
-	rows["x/t/"] = one(layout.DueOf(licensing.Due{Kind: licensing.DueTrial, At: kvtest.Time}).
-		Key(layout.LicenseKey(n.trial.Key.ID())))
+	rows["x/t/"] = one(keyspace.DueOf(licensing.Due{Kind: licensing.DueTrial, At: kvtest.Time}).
+		Key(keyspace.LicenseKey(n.trial.Key.ID())))
 	return rows
 }
 
@@ -201,9 +206,9 @@ func undecoded() []string {
 	return []string{"buyer", "customer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
 		"api_key_mark", "webhooks_mark", "leases", "rollout", "issue", "license_end", "license_notice",
 		"checkout", "order_end", "refund", "sandbox_renewal", "deleted_webhook", "claim_age", "check_key", "master_key",
-		"retired_master_key", "backup", "metadata", "device", "order_owner", "settings", "receipts_mark",
+		"retired_master_key", "backup", "device", "order_owner", "settings", "receipts_mark",
 		"alias", "terms", "trial", "trial_end", "payment", "payment_listing", "sale", "sandbox",
-		"books"}
+		"books", "provider_events"}
 }
 
 // asWorker runs do as the worker that a store is.

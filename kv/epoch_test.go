@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -71,7 +72,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			if len(lost) != 2 {
 				t.Fatalf("the events of the payment are %q", lost)
 			}
-			d.restore(layout.RevisionBump)
+			d.restore(keyspace.RevisionBump)
 			l := c.after(d)
 			l.pay(d.lost.unpaid)
 			l.clean()
@@ -125,7 +126,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 			}
 			order()
 			d.eventIDs() // which begins an epoch: the node knows a later epoch than the backup
-			d.restore(layout.RevisionBump)
+			d.restore(keyspace.RevisionBump)
 			after(d)
 			order()
 			d.clean()
@@ -145,7 +146,7 @@ func (l *lab) keptIDs() []string {
 		for _, run := range kvtest.Must(layout.DecodeRuns(&e, l.value(e.Key(labOwner))))(l.t) {
 			for _, event := range kvtest.Must(layout.DecodeEvents(labOwner, run.Record, run.Last,
 				run.Value))(l.t).Events {
-				ids = append(ids, layout.EventID(labOwner, e.Location, run.Record, event.Sequence))
+				ids = append(ids, keyspace.EventID(labOwner, e.Location, run.Record, event.Sequence))
 			}
 		}
 	}
@@ -208,8 +209,8 @@ func TestListenersAreLearned(t *testing.T) {
 		t.Errorf("an older reading replaces a newer one: %v", err)
 	}
 	// as after the restore of an older store
-	kvtest.Must(s.etcd.Native.Delete(t.Context(), layout.ListenKey))(t)
-	kvtest.Must(s.etcd.Native.Delete(t.Context(), layout.ListenerKey(owner)))(t)
+	kvtest.Must(s.etcd.Native.Delete(t.Context(), keyspace.ListenKey))(t)
+	kvtest.Must(s.etcd.Native.Delete(t.Context(), keyspace.ListenerKey(owner)))(t)
 	if kvtest.Must(s.readOpenEpoch(t.Context()))(t); listens() {
 		t.Error("a later reading of an older store does not count")
 	}
@@ -262,7 +263,7 @@ func TestSlowRegistrationDelaysNoOtherOwner(t *testing.T) {
 	s := l.open(nil)
 	s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote,
 		Next: func() kvtest.Fault { return kvtest.Fault{} }, Note: func(request *etcdserverpb.TxnRequest) {
-			if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.OwnerKey(slow) {
+			if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == keyspace.OwnerKey(slow) {
 				close(asked)
 				<-let
 			}

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -25,9 +26,9 @@ const (
 
 // ledgerBook holds all ledgers, as of one revision of the store.
 type ledgerBook struct {
-	guard        int64        // the ModRevision of cell/swept
-	value        string       // of cell/swept, which a cut writes again
-	trimmedEpoch layout.Epoch // of all owners
+	guard        int64          // the ModRevision of cell/swept
+	value        string         // of cell/swept, which a cut writes again
+	trimmedEpoch keyspace.Epoch // of all owners
 	ledgers      []*ownerLedger
 }
 
@@ -71,18 +72,18 @@ func (s *retention) cutEvents(ctx context.Context, budget int64, most int) (remo
 
 // readLedgers reads all ledgers at one revision.
 func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
-	found, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
+	found, err := s.etcd.Page(ctx, "read_swept", keyspace.TrimmedKey, etcd.After(keyspace.TrimmedKey), 1, 0)
 	if err != nil {
 		return nil, err
 	}
-	book, revision := &ledgerBook{value: string(layout.AppendEpoch(nil, 0))}, found.Header.Revision
+	book, revision := &ledgerBook{value: string(keyspace.AppendEpoch(nil, 0))}, found.Header.Revision
 	if len(found.Kvs) > 0 {
 		kv := found.Kvs[0]
 		book.guard, book.value, book.trimmedEpoch = kv.ModRevision, string(kv.Value), s.readTrimmedEpoch(kv)
 	}
-	err = s.etcd.EachInSlots(ctx, "list_ledgers", etcd.Family(layout.LedgersFamily), ledgersPage, revision,
+	err = s.etcd.EachInSlots(ctx, "list_ledgers", etcd.Family(keyspace.LedgersFamily), ledgersPage, revision,
 		func(kv *mvccpb.KeyValue) {
-			owner, ok := layout.OwnerIn(kv.Key, layout.LedgersFamily)
+			owner, ok := keyspace.OwnerIn(kv.Key, keyspace.LedgersFamily)
 			if !ok {
 				return // verify reports it
 			}
@@ -155,10 +156,10 @@ func (h *mostFirst) Pop() any {
 // must be read again.
 func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
 	for some := range slices.Chunk(cuts, cutsAtOnce) {
-		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", book.guard)}
-		puts := []clientv3.Op{clientv3.OpPut(layout.TrimmedKey, book.value)}
+		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.TrimmedKey), "=", book.guard)}
+		puts := []clientv3.Op{clientv3.OpPut(keyspace.TrimmedKey, book.value)}
 		for _, o := range some {
-			key := layout.LedgerKey(o.owner)
+			key := keyspace.LedgerKey(o.owner)
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
 			puts = append(puts, clientv3.OpPut(key, string(o.Encode())))
 		}
@@ -201,7 +202,7 @@ func (s *retention) removeCuts(ctx context.Context, book *ledgerBook, most int) 
 			return removed, err
 		}
 		o.Forget(o.TrimmedEpoch)
-		key := layout.LedgerKey(o.owner)
+		key := keyspace.LedgerKey(o.owner)
 		// If the ledger has changed since, the next pass finds no events and drops the spans.
 		_, err = s.etcd.Txn(ctx, "trim_ledger",
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
@@ -219,7 +220,7 @@ func (s *retention) dropLedgers(ctx context.Context, empty []*ownerLedger) error
 		var compares []clientv3.Cmp
 		var deletes []clientv3.Op
 		for _, o := range some {
-			key := layout.LedgerKey(o.owner)
+			key := keyspace.LedgerKey(o.owner)
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
 			deletes = append(deletes, clientv3.OpDelete(key))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -21,7 +22,7 @@ import (
 func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 	l.t.Helper()
 	ctx := l.t.Context()
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner),
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(ctx, keyspace.EventsOf(owner),
 		clientv3.WithPrefix()))(l.t).Kvs {
 		if len(kv.Value) > 0 {
 			bytes += int64(len(kv.Key) + len(kv.Value))
@@ -104,7 +105,7 @@ func TestCutIsFair(t *testing.T) {
 		for i := range random.IntN(12) {
 			o := &ownerLedger{owner: acct(fmt.Sprint(i))}
 			for j := range random.IntN(8) {
-				span := layout.Span{Last: layout.Epoch(j + 1), Bytes: 1 + random.Int64N(1<<random.IntN(12))}
+				span := layout.Span{Last: keyspace.Epoch(j + 1), Bytes: 1 + random.Int64N(1<<random.IntN(12))}
 				o.Spans, o.kept = append(o.Spans, span), o.kept+span.Bytes
 			}
 			book.ledgers = append(book.ledgers, o)
@@ -161,7 +162,7 @@ func TestOneNodeDecidesCuts(t *testing.T) {
 		t.Helper()
 		ledger := &layout.Ledger{Begun: kvtest.Time,
 			Spans: []layout.Span{{Last: 1, Bytes: bytes / 2}, {Last: 2, Bytes: bytes / 2}}}
-		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.LedgerKey(owner), string(ledger.Encode())))(t)
+		kvtest.Must(l.store.etcd.Native.Put(ctx, keyspace.LedgerKey(owner), string(ledger.Encode())))(t)
 	}
 	a, b := acct("a"), acct("b")
 	if err := l.store.putOwners(ctx, []licensing.Owner{a, b}); err != nil {

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -127,7 +128,7 @@ func TestCutIsKilled(t *testing.T) {
 		if diff := cmp.Diff(all[10:], l.feed(large, 2)); diff != "" {
 			t.Errorf("killed after %d writes, and swept:\n%s", kill, diff)
 		}
-		if n := l.keys(layout.EventsOf(large)); n != 5 {
+		if n := l.keys(keyspace.EventsOf(large)); n != 5 {
 			t.Errorf("killed after %d writes, and swept: %d keys are left", kill, n)
 		}
 		if ledger := l.ledger(large); len(ledger.Spans) != 1 || ledger.TrimmedEpoch != spans[1].Last {
@@ -158,8 +159,8 @@ func TestHistoryPastCut(t *testing.T) {
 	}
 	latest := l.feed(owner, 10)[0]
 	at := placeOf(owner, latest.ID)
-	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch},
-		layout.LicenseInEvents(ref.LicenseID()), latest.Sequence)
+	key := keyspace.EventsKeyOf(owner, keyspace.Location{Epoch: at.Epoch},
+		keyspace.LicenseInEvents(ref.LicenseID()), latest.Sequence)
 	if _, err := l.store.etcd.Native.Put(t.Context(), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
@@ -187,15 +188,15 @@ func TestOlderStore(t *testing.T) {
 	l := newEventsLab(t)
 	ctx := t.Context()
 	small, large := acct("small"), acct("large")
-	mark := func(e layout.Epoch, at time.Time, bytes uint64) {
+	mark := func(e keyspace.Epoch, at time.Time, bytes uint64) {
 		t.Helper()
 		value := protowire.AppendVarint(protowire.AppendTag((&layout.RetentionMark{At: at}).Encode(), 2,
 			protowire.VarintType), bytes)
-		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.MarkKey(e), string(value)))(t)
+		kvtest.Must(l.store.etcd.Native.Put(ctx, keyspace.MarkKey(e), string(value)))(t)
 	}
 	l.license(l.store, large)
 	trimmed := l.seal() - 1
-	var last layout.Epoch
+	var last keyspace.Epoch
 	for i := range 3 {
 		l.license(l.store, small)
 		for range 10 {
@@ -211,7 +212,7 @@ func TestOlderStore(t *testing.T) {
 	}
 	// Nothing is measured before the next mark. A mark of an older build may come first.
 	keep := bySpans(3000)
-	if l.sweep(kvtest.Time.Add(2*markAfter), keep); l.family(layout.LedgersFamily) != 0 {
+	if l.sweep(kvtest.Time.Add(2*markAfter), keep); l.family(keyspace.LedgersFamily) != 0 {
 		t.Error("there are ledgers")
 	}
 	l.license(l.store, large)

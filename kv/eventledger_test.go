@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -9,7 +10,7 @@ import (
 // ledger reads the ledger of an owner.
 func (l *eventsLab) ledger(owner licensing.Owner) *layout.Ledger {
 	l.t.Helper()
-	kvs := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.LedgerKey(owner)))(l.t).Kvs
+	kvs := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), keyspace.LedgerKey(owner)))(l.t).Kvs
 	if len(kvs) == 0 {
 		return &layout.Ledger{}
 	}

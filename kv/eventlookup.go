@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -12,7 +13,7 @@ import (
 
 // Event finds an event by its id.
 func (s *feeds) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
-	at, ok := layout.ReadFeedPlace(licensing.SlotOf(owner), id)
+	at, ok := keyspace.ReadFeedPlace(licensing.SlotOf(owner), id)
 	if !ok || !at.BehindEvent() {
 		return nil, nil
 	}
@@ -25,7 +26,7 @@ func (s *feeds) Event(ctx context.Context, owner licensing.Owner, id string) (*s
 
 // eventAt reads the event directly before a place.
 func (s *feeds) eventAt(
-	ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState,
+	ctx context.Context, owner licensing.Owner, at keyspace.FeedPlace, state feedState,
 ) (*store.RecordedEvent, error) {
 	e, err := s.entryAt(ctx, owner, at, state)
 	if err != nil || e == nil {
@@ -50,7 +51,7 @@ func (s *feeds) eventAt(
 // eventIn finds, among the events of a key, the event directly before a place, or a placeholder for the event; nil if
 // there is none.
 func (s *feeds) eventIn(
-	owner licensing.Owner, at layout.FeedPlace, e *layout.EventsKey, value []byte,
+	owner licensing.Owner, at keyspace.FeedPlace, e *keyspace.EventsKey, value []byte,
 ) (event *licensing.Event, rank string) {
 	runs, bad := layout.DecodeRuns(e, value)
 	s.noteUnreadable(owner, e, bad)
@@ -59,14 +60,14 @@ func (s *feeds) eventIn(
 		if run.Bad == nil && run.Hash(e.Block) == at.Record {
 			stored, bad := layout.DecodeEvents(owner, run.Record, run.Last, run.Value)
 			s.noteUnreadableRun(owner, e, run, bad)
-			return stored.At(at.Sequence, run.Last), layout.FeedRank(run.Record)
+			return stored.At(at.Sequence, run.Last), keyspace.FeedRank(run.Record)
 		}
 	}
 	placeholder := layout.PlaceholderFor(0, time.Time{})
 	switch {
 	case e.Block == 0:
 		return nil, ""
-	case at.Record == layout.HashBlock(e.Block):
+	case at.Record == keyspace.HashBlock(e.Block):
 		// This node can't read the run, or another node could not read it.
 		if at.Sequence > runs[len(runs)-1].Number {
 			return nil, ""
@@ -77,16 +78,16 @@ func (s *feeds) eventIn(
 	default:
 		return nil, ""
 	}
-	return &placeholder, layout.FeedRank("")
+	return &placeholder, keyspace.FeedRank("")
 }
 
 // entryAt finds the key of the event directly before a place. A place in a block names the key. Any other place has
 // only a hash of the record, and the key has the record's id, so entryAt lists the keys of the epoch.
 func (s *feeds) entryAt(
-	ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState,
-) (*layout.EventsKey, error) {
+	ctx context.Context, owner licensing.Owner, at keyspace.FeedPlace, state feedState,
+) (*keyspace.EventsKey, error) {
 	if in := at.Record.Block(); in != 0 {
-		return &layout.EventsKey{Location: layout.Location{Epoch: at.Epoch, Block: in}}, nil
+		return &keyspace.EventsKey{Location: keyspace.Location{Epoch: at.Epoch, Block: in}}, nil
 	}
 	dir := s.directories.find(owner, at.Epoch)
 	if dir == nil {
@@ -108,7 +109,7 @@ func (s *feeds) entryAt(
 // feedFromOpen answers a caller that has read all of the feed and names an event that is not in the feed yet.
 // feedFromOpen looks the event up, so that it can refuse a made-up id.
 func (s *feeds) feedFromOpen(
-	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState,
+	ctx context.Context, owner licensing.Owner, after keyspace.FeedPlace, state feedState,
 ) (store.Feed, error) {
 	recorded, err := s.eventAt(ctx, owner, after, state)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -29,8 +30,9 @@ const (
 // once a minute makes at most 43,200 marks; several nodes may make more. at is the store's revision at the beginning.
 // Marks that can't be read are left out: the next mark covers their events too.
 func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout.RetentionMark, at int64, err error) {
-	for next, more := layout.MarksPrefix, true; more; {
-		page, err := s.etcd.Page(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(layout.MarksPrefix), marksPage, 0)
+	end := clientv3.GetPrefixRangeEnd(keyspace.MarksPrefix)
+	for next, more := keyspace.MarksPrefix, true; more; {
+		page, err := s.etcd.Page(ctx, "list_marks", next, end, marksPage, 0)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -39,7 +41,7 @@ func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout
 		}
 		for _, kv := range page.Kvs {
 			next = etcd.After(kv.Key)
-			mark, err := layout.DecodeMark(string(kv.Key[len(layout.MarksPrefix):]), kv.Value)
+			mark, err := layout.DecodeMark(string(kv.Key[len(keyspace.MarksPrefix):]), kv.Value)
 			if !s.etcd.Unreadable(string(kv.Key), fmt.Sprintf("cell/t/%d", mark.Epoch), err) {
 				retentionMarks = append(retentionMarks, mark)
 			}
@@ -76,10 +78,10 @@ func (s *retention) markEvents(
 		return nil, err
 	}
 	// A mark that can't be read may be there, so the compare is not that there is none.
-	later := clientv3.ModRevision(layout.MarkKey(latest.Epoch +
-		1)).WithRange(clientv3.GetPrefixRangeEnd(layout.MarksPrefix))
+	later := clientv3.ModRevision(keyspace.MarkKey(latest.Epoch +
+		1)).WithRange(clientv3.GetPrefixRangeEnd(keyspace.MarksPrefix))
 	response, err := s.etcd.Txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "<", marksAt+1)},
-		[]clientv3.Op{clientv3.OpPut(layout.MarkKey(mark.Epoch), string(mark.Encode()))}, nil)
+		[]clientv3.Op{clientv3.OpPut(keyspace.MarkKey(mark.Epoch), string(mark.Encode()))}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
@@ -103,8 +105,8 @@ const (
 
 // measuring is a pass that counts the bytes of events into their owners' ledgers.
 type measuring struct {
-	from, to     layout.Epoch // events before from are measured or swept; to is not sealed
-	trimmedEpoch layout.Epoch // of all owners
+	from, to     keyspace.Epoch // events before from are measured or swept; to is not sealed
+	trimmedEpoch keyspace.Epoch // of all owners
 	grain        layout.SpanLimit
 	now          time.Time
 }
@@ -125,13 +127,13 @@ func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m
 		var reads, puts []clientv3.Op
 		var compares []clientv3.Cmp
 		for _, owner := range owners {
-			reads = append(reads, clientv3.OpGet(layout.LedgerKey(owner)))
+			reads = append(reads, clientv3.OpGet(keyspace.LedgerKey(owner)))
 		}
 		counts := m.to-m.from <= countWidth
 		for _, owner := range owners {
-			if prefix := layout.EventsOf(owner); counts {
-				reads = append(reads, clientv3.OpGet(prefix+string(layout.AppendEpoch(nil, m.from)),
-					clientv3.WithRange(prefix+string(layout.AppendEpoch(nil, m.to))), clientv3.WithCountOnly()))
+			if prefix := keyspace.EventsOf(owner); counts {
+				reads = append(reads, clientv3.OpGet(prefix+string(keyspace.AppendEpoch(nil, m.from)),
+					clientv3.WithRange(prefix+string(keyspace.AppendEpoch(nil, m.to))), clientv3.WithCountOnly()))
 			}
 		}
 		found, err := s.etcd.Txn(ctx, "read_ledgers", nil, reads, nil)
@@ -155,7 +157,7 @@ func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m
 				return err
 			}
 			if grown {
-				key := layout.LedgerKey(owner)
+				key := keyspace.LedgerKey(owner)
 				compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
 				puts = append(puts, clientv3.OpPut(key, string(ledger.Encode())))
 			}
@@ -177,7 +179,7 @@ func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m
 // rebuildLedger returns a ledger in place of an owner's ledger that can't be read. Events before the oldest stored
 // event count as given up: so a reader that resumes among them gets an error, and does not miss events in silence.
 func (s *retention) rebuildLedger(ctx context.Context, owner licensing.Owner, m measuring) (*layout.Ledger, error) {
-	oldest, prefix := m.to, len(layout.EventsOf(owner))
+	oldest, prefix := m.to, len(keyspace.EventsOf(owner))
 	first := func(_, _ string, page *clientv3.GetResponse) error {
 		oldest = epochIn(page.Kvs[0].Key[prefix:])
 		return errEnough
@@ -197,12 +199,12 @@ func (s *retention) rebuildLedger(ctx context.Context, owner licensing.Owner, m 
 func (s *retention) measureOwner(
 	ctx context.Context, owner licensing.Owner, ledger *layout.Ledger, m measuring,
 ) (grown bool, err error) {
-	prefix := len(layout.EventsOf(owner))
+	prefix := len(keyspace.EventsOf(owner))
 	from := max(m.from, ledger.MeasuredEpoch()+1)
 	ledger.Forget(m.trimmedEpoch)
 	count := func(_, _ string, page *clientv3.GetResponse) error {
 		for _, kv := range page.Kvs {
-			at, ok := layout.ReadEventsKey(kv.Key[prefix:])
+			at, ok := keyspace.ReadEventsKey(kv.Key[prefix:])
 			if !ok {
 				continue // verify reports it
 			}

@@ -10,7 +10,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/depth"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -30,6 +32,7 @@ func (c *countingTxns) Txn(ctx context.Context) clientv3.Txn {
 // TestQuietOwnersCostLittle measures the events of one owner among hundreds of owners without new events, and sweeps
 // when nothing is to be done.
 func TestQuietOwnersCostLittle(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newEventsLab(t)
 	ctx := t.Context()
@@ -68,7 +71,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 			t.Errorf("%s: %d transactions and %d ranges", c.name, txns, ranges)
 		}
 	}
-	if n := l.family(layout.LedgersFamily); n != quiet+1 {
+	if n := l.family(keyspace.LedgersFamily); n != quiet+1 {
 		t.Errorf("there are %d ledgers", n)
 	}
 	l.clean()
@@ -86,11 +89,11 @@ func TestMeasuresAtOnce(t *testing.T) {
 	}
 	g := layout.SpanLimit{Bytes: 2000, Age: time.Hour}
 	stores := []*Store{l.store, l.open(nil), l.open(nil)}
-	for to := layout.Epoch(10); to <= last+10; to += 10 * apart {
+	for to := keyspace.Epoch(10); to <= last+10; to += 10 * apart {
 		var group sync.WaitGroup
 		for i, s := range stores {
 			group.Go(func() {
-				m := measuring{1, to + layout.Epoch(i)*apart, 0, g, kvtest.Time}
+				m := measuring{1, to + keyspace.Epoch(i)*apart, 0, g, kvtest.Time}
 				if err := s.measureEvents(t.Context(), owners, m); err != nil {
 					t.Errorf("node %d: %v", i, err)
 				}

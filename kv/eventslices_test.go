@@ -11,7 +11,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/depth"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -19,9 +21,9 @@ import (
 
 // span is a number of epochs, apart from each other by apart, with each keys of events in each epoch.
 type span struct {
-	from         layout.Epoch
+	from         keyspace.Epoch
 	epochs, each int
-	apart        layout.Epoch
+	apart        keyspace.Epoch
 }
 
 // putEpochs writes one event under each key, as a store does. Each event is of a license of its own. putEpochs returns
@@ -37,10 +39,10 @@ func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []stri
 			made := newLicense(l.t, 0)
 			made.Owner = owner
 			record := licensing.NewLicense(made, nil, "")
-			key := layout.EventsKeyOf(owner, layout.Location{Epoch: c.from + layout.Epoch(i/c.each)*c.apart},
-				layout.LicenseInEvents(made.Key.ID()), 1)
+			key := keyspace.EventsKeyOf(owner, keyspace.Location{Epoch: c.from + keyspace.Epoch(i/c.each)*c.apart},
+				keyspace.LicenseInEvents(made.Key.ID()), 1)
 			keys, puts = append(keys, key), append(puts,
-				clientv3.OpPut(key, string(layout.EncodeEvents(record.Events, layout.Location{}))))
+				clientv3.OpPut(key, string(layout.EncodeEvents(record.Events, keyspace.Location{}))))
 		}
 	}
 	for some := range slices.Chunk(puts, etcd.MaxOps) {
@@ -60,6 +62,7 @@ func (l *eventsLab) observed() *counting {
 // TestEtcdCountsFewOfManyEvents makes marks behind thousands of events, and sweeps them. Each range has etcd count all
 // of its keys. With a single range, etcd would count about 30 keys for each event to mark them, and 12 to sweep them.
 func TestEtcdCountsFewOfManyEvents(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("many")
@@ -79,7 +82,7 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	for _, span := range l.ledger(owner).Spans {
 		size += span.Bytes
 	}
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.EventsOf(owner),
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), keyspace.EventsOf(owner),
 		clientv3.WithPrefix()))(t).Kvs {
 		size -= int64(len(kv.Key) + len(kv.Value))
 	}
@@ -93,7 +96,7 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	if n := seen.keys.Load(); n < events || n > atMost {
 		t.Errorf("to sweep %d events etcd counts %d", events, n)
 	}
-	if n := l.family(layout.EventsFamily); n != 0 {
+	if n := l.family(keyspace.EventsFamily); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }
@@ -107,7 +110,7 @@ func TestWalkEvents(t *testing.T) {
 	for i, c := range []struct {
 		name           string
 		spans          []span
-		from, to       layout.Epoch
+		from, to       keyspace.Epoch
 		limit          int64
 		ranges, counts int64 // at most
 	}{
@@ -139,7 +142,7 @@ func TestWalkEvents(t *testing.T) {
 		owner := acct(fmt.Sprintf("walk%d", i))
 		want := l.putEpochs(owner, c.spans...)
 		t.Run(c.name, func(t *testing.T) {
-			prefix := layout.EventsOf(owner)
+			prefix := keyspace.EventsOf(owner)
 			want = slices.DeleteFunc(want, func(key string) bool {
 				e := epochIn([]byte(key[len(prefix):]))
 				return e < c.from || e >= c.to
@@ -147,7 +150,7 @@ func TestWalkEvents(t *testing.T) {
 			seen.ranges.Store(0)
 			seen.keys.Store(0)
 			var got []string
-			begins := prefix + string(layout.AppendEpoch(nil, c.from))
+			begins := prefix + string(keyspace.AppendEpoch(nil, c.from))
 			err := l.store.walkEvents(t.Context(), "walk", owner, c.from, c.to, c.limit,
 				func(begin, next string, page *clientv3.GetResponse) error {
 					if begin < begins || int64(len(page.Kvs)) > c.limit {

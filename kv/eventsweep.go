@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -65,8 +66,8 @@ func (s *retention) SweepEvents(
 
 // endOfAge returns the last epoch that is too old, from a mark or from cell/swept.
 func endOfAge(
-	retentionMarks []layout.RetentionMark, trimmedEpoch layout.Epoch, now time.Time, age time.Duration,
-) layout.Epoch {
+	retentionMarks []layout.RetentionMark, trimmedEpoch keyspace.Epoch, now time.Time, age time.Duration,
+) keyspace.Epoch {
 	for _, m := range retentionMarks {
 		if m.Epoch <= trimmedEpoch {
 			continue
@@ -81,9 +82,9 @@ func endOfAge(
 
 // raiseTrimmedEpoch records that the events of all owners up to an epoch are too old, and returns
 // the recorded epoch: another node may have recorded a later one.
-func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
+func (s *retention) raiseTrimmedEpoch(ctx context.Context, to keyspace.Epoch) (keyspace.Epoch, error) {
 	for range sweepTries {
-		response, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
+		response, err := s.etcd.Page(ctx, "read_swept", keyspace.TrimmedKey, etcd.After(keyspace.TrimmedKey), 1, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -95,8 +96,8 @@ func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (lay
 			revision = response.Kvs[0].ModRevision
 		}
 		done, err := s.etcd.Txn(ctx, "raise_swept",
-			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", revision)},
-			[]clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, to)))}, nil)
+			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.TrimmedKey), "=", revision)},
+			[]clientv3.Op{clientv3.OpPut(keyspace.TrimmedKey, string(keyspace.AppendEpoch(nil, to)))}, nil)
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
@@ -113,9 +114,9 @@ const sweepTries = 8
 // removeAged removes the events of all owners up to the last swept epoch, mark by mark,
 // of at most about sweepMost keys.
 func (s *retention) removeAged(
-	ctx context.Context, owners []licensing.Owner, retentionMarks []layout.RetentionMark, trimmedEpoch layout.Epoch,
+	ctx context.Context, owners []licensing.Owner, retentionMarks []layout.RetentionMark, trimmedEpoch keyspace.Epoch,
 ) (removed int, err error) {
-	from := layout.Epoch(0)
+	from := keyspace.Epoch(0)
 	for _, m := range retentionMarks {
 		if m.Epoch > trimmedEpoch {
 			break
@@ -128,7 +129,7 @@ func (s *retention) removeAged(
 			}
 		}
 		// Marks before it that can't be read go along: the events up to them are removed.
-		upTo := clientv3.OpDelete(layout.MarksPrefix, clientv3.WithRange(layout.MarkKey(m.Epoch+1)))
+		upTo := clientv3.OpDelete(keyspace.MarksPrefix, clientv3.WithRange(keyspace.MarkKey(m.Epoch+1)))
 		if _, err := s.etcd.Txn(ctx, "sweep_mark", nil, []clientv3.Op{upTo}, nil); err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
@@ -139,7 +140,7 @@ func (s *retention) removeAged(
 
 // removeEvents removes an owner's events from one epoch up to another: all of them, or about `most` keys.
 func (s *retention) removeEvents(
-	ctx context.Context, owner licensing.Owner, from, to layout.Epoch, most int,
+	ctx context.Context, owner licensing.Owner, from, to keyspace.Epoch, most int,
 ) (removed int, err error) {
 	remove := func(begin, next string, _ *clientv3.GetResponse) error {
 		if removed >= most {
@@ -179,12 +180,12 @@ var errEnough = errors.New("that is enough")
 // before. walkEvents still visits its page, so it wastes no read, wherever in the slice the keys are. It does not
 // divide an epoch.
 func (s *retention) walkEvents(
-	ctx context.Context, operation string, owner licensing.Owner, from, to layout.Epoch, limit int64, visit func(begin,
-		next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption,
+	ctx context.Context, operation string, owner licensing.Owner, from, to keyspace.Epoch, limit int64,
+	visit func(begin, next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption,
 ) error {
-	prefix := layout.EventsOf(owner)
-	at := func(e layout.Epoch) string { return prefix + string(layout.AppendEpoch(nil, e)) }
-	for width := layout.Epoch(firstWidth); from < to; {
+	prefix := keyspace.EventsOf(owner)
+	at := func(e keyspace.Epoch) string { return prefix + string(keyspace.AppendEpoch(nil, e)) }
+	for width := keyspace.Epoch(firstWidth); from < to; {
 		width = min(width, to-from)
 		begin, end, few := at(from), from+width, false
 		for more := true; more; {
@@ -207,7 +208,7 @@ func (s *retention) walkEvents(
 			}
 			if begin = next; more && page.Count > sliceKeys {
 				from = min(epochIn(last[len(prefix):]), end-1)
-				width = max((end-from)/layout.Epoch(page.Count/sliceKeys+1), 1)
+				width = max((end-from)/keyspace.Epoch(page.Count/sliceKeys+1), 1)
 				end = from + width
 			}
 		}
@@ -220,8 +221,8 @@ func (s *retention) walkEvents(
 }
 
 // epochIn returns the epoch from the part of an event key behind the owner, also from a part that is too short.
-func epochIn(rest []byte) layout.Epoch {
-	var eight [layout.EpochSize]byte
+func epochIn(rest []byte) keyspace.Epoch {
+	var eight [keyspace.EpochSize]byte
 	copy(eight[:], rest)
-	return layout.Epoch(binary.BigEndian.Uint64(eight[:]))
+	return keyspace.Epoch(binary.BigEndian.Uint64(eight[:]))
 }

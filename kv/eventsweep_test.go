@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
@@ -167,11 +167,11 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	}
 	spans := l.ledger(owner).Spans
 	total := int64(0)
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.EventsOf(owner),
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), keyspace.EventsOf(owner),
 		clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
-	if marks := l.keys(layout.MarksPrefix); len(spans) != 5 || marks != 5 {
+	if marks := l.keys(keyspace.MarksPrefix); len(spans) != 5 || marks != 5 {
 		t.Fatalf("there are %d marks and spans %+v", marks, spans)
 	}
 	for _, span := range spans {
@@ -190,13 +190,14 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 		if diff := cmp.Diff(all[len(all)-c.left:], l.feed(owner, 7)); diff != "" && c.left > 0 {
 			t.Errorf("of %d bytes:\n%s", c.bytes, diff)
 		}
-		if n := l.family(layout.EventsFamily); n != int64(c.left) {
+		if n := l.family(keyspace.EventsFamily); n != int64(c.left) {
 			t.Errorf("of %d bytes there are %d keys", c.bytes, n)
 		}
 		l.clean()
 	}
 	l.sweep(now.Add(1000*time.Hour), bySpans(1))
-	events, marks, ledgers := l.family(layout.EventsFamily), l.keys(layout.MarksPrefix), l.family(layout.LedgersFamily)
+	events, ledgers := l.family(keyspace.EventsFamily), l.family(keyspace.LedgersFamily)
+	marks := l.keys(keyspace.MarksPrefix)
 	if events+marks+ledgers != 0 {
 		t.Errorf("of the events that are too old there are %d keys, %d marks and %d ledgers", events, marks, ledgers)
 	}
@@ -222,7 +223,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	}
 	at := placeOf(owner, string(half.Next))
 	for _, c := range []struct {
-		trimmedEpoch layout.Epoch
+		trimmedEpoch keyspace.Epoch
 		want         error
 	}{{at.Epoch - 1, nil}, {at.Epoch, licensing.ErrCursorExpired}} {
 		kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), c.trimmedEpoch))(t)
@@ -241,7 +242,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	// A reader has listed the events, and they are removed before it reads them.
 	last := placeOf(owner, all[12].ID)
 	if _, err := l.store.etcd.Native.Delete(t.Context(),
-		layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
+		keyspace.EventsOf(owner)+string(keyspace.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := l.after(owner, store.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
@@ -360,7 +361,7 @@ func TestSweepIsKilled(t *testing.T) {
 		}
 		l.sweep(later, keepAll)
 		l.clean()
-		if n, marks := l.family(layout.EventsFamily), l.keys(layout.MarksPrefix); n != 2 || marks != 1 {
+		if n, marks := l.family(keyspace.EventsFamily), l.keys(keyspace.MarksPrefix); n != 2 || marks != 1 {
 			t.Errorf("killed after %d writes: %d keys of events and %d marks are left", kill, n, marks)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -50,32 +51,33 @@ type eventWrite struct {
 }
 
 // patchLocation writes the location of the events into the record's value and into the key.
-func (t *eventWrite) patchLocation(at layout.Location) {
+func (t *eventWrite) patchLocation(at keyspace.Location) {
 	at.Patch(t.location)
 	at.Epoch.Patch(t.epoch)
 }
 
 // writeLicenseEvents puts the events of a license. value is the license's value, before the location of the license's
 // previous event.
-func (sw *swap) writeLicenseEvents(value []byte, events []licensing.Event, before layout.Location) {
+func (sw *swap) writeLicenseEvents(value []byte, events []licensing.Event, before keyspace.Location) {
 	l := events[len(events)-1].License
-	sw.writeEvents(value, layout.EncodeEvents(events, before), l.Owner, layout.LicenseInEvents(l.Key.ID()), l.Sequence)
+	record := keyspace.LicenseInEvents(l.Key.ID())
+	sw.writeEvents(value, layout.EncodeEvents(events, before), l.Owner, record, l.Sequence)
 }
 
-func (sw *swap) writeOrderEvents(value []byte, events []licensing.Event, before layout.Location) error {
+func (sw *swap) writeOrderEvents(value []byte, events []licensing.Event, before keyspace.Location) error {
 	o := events[len(events)-1].Order
 	if !licensing.ValidOrderNo(o.OrderNo) {
 		return layout.ErrMalformed
 	}
-	sw.writeEvents(value, layout.EncodeEvents(events, before), o.Owner, layout.OrderInEvents(o.OrderNo), o.Sequence)
+	sw.writeEvents(value, layout.EncodeEvents(events, before), o.Owner, keyspace.OrderInEvents(o.OrderNo), o.Sequence)
 	return nil
 }
 
 func (sw *swap) writeEvents(value, events []byte, owner licensing.Owner, record string, last uint64) {
-	key := []byte(layout.EventsKeyOf(owner, layout.Location{}, record, last))
+	key := []byte(keyspace.EventsKeyOf(owner, keyspace.Location{}, record, last))
 	sw.eventWrites = append(sw.eventWrites, eventWrite{
 		owner: owner, record: record, last: last, events: events, op: len(sw.then),
-		location: layout.LocationIn(value), epoch: layout.EpochIn(owner, key),
+		location: layout.LocationIn(value), epoch: keyspace.EpochIn(owner, key),
 	})
 	sw.put(key, events)
 }
@@ -120,7 +122,7 @@ type blockWrites struct {
 // blocksOf puts the events of a batch into blocks, owner by owner. If a batch has events of only one record of an
 // owner, they keep their own key. The packer has made sure that there is room. If the batch is not sent in this form,
 // patchApart undoes the change.
-func (s *requests) blocksOf(e layout.Epoch, batch []*batchItem) blockWrites {
+func (s *requests) blocksOf(e keyspace.Epoch, batch []*batchItem) blockWrites {
 	var j blockWrites
 	var rest []*eventWrite
 	for _, p := range batch {
@@ -141,7 +143,7 @@ func (s *requests) blocksOf(e layout.Epoch, batch []*batchItem) blockWrites {
 		}
 		rest = others
 		if len(own) > 1 {
-			j.add(layout.Location{Epoch: e, Block: s.firstBlock(blocksFor(len(own)))}, own)
+			j.add(keyspace.Location{Epoch: e, Block: s.firstBlock(blocksFor(len(own)))}, own)
 		}
 	}
 	return j
@@ -149,13 +151,13 @@ func (s *requests) blocksOf(e layout.Epoch, batch []*batchItem) blockWrites {
 
 // randomBlock returns the first of count consecutive numbers of blocks. The numbers sort the blocks of one request. If
 // other blocks have these numbers, which hardly ever happens, a compare fails.
-func randomBlock(count int) layout.Block {
-	return layout.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))
+func randomBlock(count int) keyspace.Block {
+	return keyspace.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))
 }
 
 // add puts the events of an owner into blocks, beginning with the block at a location.
-func (j *blockWrites) add(at layout.Location, own []*eventWrite) {
-	slices.SortFunc(own, func(a, b *eventWrite) int { return layout.CompareRecords(a.record, b.record) })
+func (j *blockWrites) add(at keyspace.Location, own []*eventWrite) {
+	slices.SortFunc(own, func(a, b *eventWrite) int { return keyspace.CompareRecords(a.record, b.record) })
 	for some := range slices.Chunk(own, layout.BlockRuns) {
 		var runs [layout.BlockRuns]layout.Run
 		for i, t := range some {
@@ -163,7 +165,7 @@ func (j *blockWrites) add(at layout.Location, own []*eventWrite) {
 			t.patchLocation(at)
 			runs[i] = layout.Run{Record: t.record, Last: t.last, Value: t.events}
 		}
-		key := []byte(layout.BlockKey(own[0].owner, at))
+		key := []byte(keyspace.BlockKey(own[0].owner, at))
 		j.compares = append(j.compares, etcd.Unchanged(key, 0))
 		j.puts = append(j.puts, etcd.Put(key, layout.EncodeBlock(runs[:len(some)])))
 		at.Block++
@@ -171,11 +173,11 @@ func (j *blockWrites) add(at layout.Location, own []*eventWrite) {
 }
 
 // patchApart gives the events of an item a key of their own, in an epoch.
-func patchApart(e layout.Epoch, p *batchItem) {
+func patchApart(e keyspace.Epoch, p *batchItem) {
 	for i := range p.eventWrites {
 		t := &p.eventWrites[i]
 		t.inBlock = false
-		t.patchLocation(layout.Location{Epoch: e})
+		t.patchLocation(keyspace.Location{Epoch: e})
 	}
 }
 

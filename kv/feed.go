@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -38,13 +39,13 @@ type feeds struct {
 
 // feedState says how far the events of the store go.
 type feedState struct {
-	epoch        layout.Epoch // the current epoch, which is not sealed
-	trimmedEpoch layout.Epoch
+	epoch        keyspace.Epoch // the current epoch, which is not sealed
+	trimmedEpoch keyspace.Epoch
 	revision     int64
 }
 
 // end returns the epoch in which the feed ends. If no epoch has begun, that is the first possible epoch.
-func (f *feedState) end() layout.Epoch { return max(f.epoch, f.trimmedEpoch+1) }
+func (f *feedState) end() keyspace.Epoch { return max(f.epoch, f.trimmedEpoch+1) }
 
 // feedState reads how far the events go, linearizably.
 func (s *feeds) feedState(ctx context.Context) (feedState, error) {
@@ -56,7 +57,7 @@ func (s *feeds) feedState(ctx context.Context) (feedState, error) {
 func (s *feeds) feedStateWith(
 	ctx context.Context, others ...string,
 ) (state feedState, also []*mvccpb.KeyValue, err error) {
-	reads := [][]byte{[]byte(layout.EpochKey), []byte(layout.TrimmedKey)}
+	reads := [][]byte{[]byte(keyspace.EpochKey), []byte(keyspace.TrimmedKey)}
 	for _, key := range others {
 		reads = append(reads, []byte(key))
 	}
@@ -66,7 +67,7 @@ func (s *feeds) feedStateWith(
 	}
 	state.revision = r.revision
 	if kv := etcd.First(r.responses, 0); kv != nil {
-		state.epoch = layout.Epoch(kv.ModRevision)
+		state.epoch = keyspace.Epoch(kv.ModRevision)
 		s.fences.noteLaterEpoch(state.epoch)
 		s.directories.noteEpoch(state.epoch)
 	}
@@ -83,7 +84,7 @@ func (s *feeds) EventsNow(ctx context.Context, owner licensing.Owner) (store.Fee
 	if err != nil {
 		return "", err
 	}
-	place := layout.FeedPlace{Epoch: state.end(), Revision: state.revision}
+	place := keyspace.FeedPlace{Epoch: state.end(), Revision: state.revision}
 	return store.FeedPosition(place.Text(licensing.SlotOf(owner))), nil
 }
 
@@ -105,10 +106,10 @@ func (s *feeds) ReadEvents(
 const beginTries = 8
 
 func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
-	var after layout.FeedPlace
+	var after keyspace.FeedPlace
 	if page.After != "" {
 		var ok bool
-		if after, ok = layout.ReadFeedPlace(licensing.SlotOf(owner), string(page.After)); !ok {
+		if after, ok = keyspace.ReadFeedPlace(licensing.SlotOf(owner), string(page.After)); !ok {
 			return store.Feed{}, store.ErrBadPosition
 		}
 	}
@@ -131,7 +132,7 @@ func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.
 
 // readBehind reads a page after a place, up to the end of the feed.
 func (s *feeds) readBehind(
-	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage,
+	ctx context.Context, owner licensing.Owner, after keyspace.FeedPlace, state feedState, page store.FeedPage,
 ) (store.Feed, error) {
 	switch {
 	case page.After == "":
@@ -155,7 +156,7 @@ type feedReading struct {
 	owner   licensing.Owner
 	slot    licensing.Slot // of the owner
 	page    store.FeedPage
-	after   layout.FeedPlace // after everything examined so far
+	after   keyspace.FeedPlace // after everything examined so far
 	feed    store.Feed
 	scanned int // how many records' events were examined
 	keys    int // how many keys these events are from
@@ -164,12 +165,12 @@ type feedReading struct {
 
 func (r *feedReading) wants() bool { return len(r.feed.Events) < r.page.Limit && r.scanned < feedScan }
 
-func (r *feedReading) at(p layout.FeedPlace) {
+func (r *feedReading) at(p keyspace.FeedPlace) {
 	r.after, r.feed.Next = p, store.FeedPosition(p.Text(r.slot))
 }
 
 func (s *feeds) readFeed(
-	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage,
+	ctx context.Context, owner licensing.Owner, after keyspace.FeedPlace, state feedState, page store.FeedPage,
 ) (store.Feed, error) {
 	r := &feedReading{store: s, owner: owner, slot: licensing.SlotOf(owner), page: page, most: firstRead}
 	r.at(after)
@@ -178,7 +179,7 @@ func (s *feeds) readFeed(
 		dir := s.directories.find(owner, r.after.Epoch)
 		if dir == nil {
 			var err error
-			if dir, err = s.listEvents(ctx, owner, r.after.Epoch, min(r.after.Epoch+layout.Epoch(width), state.epoch),
+			if dir, err = s.listEvents(ctx, owner, r.after.Epoch, min(r.after.Epoch+keyspace.Epoch(width), state.epoch),
 				state.revision); err != nil {
 				return store.Feed{}, err
 			}
@@ -203,7 +204,7 @@ func (s *feeds) readFeed(
 			at += n
 		}
 		if at >= len(dir.entries) && len(r.feed.Events) < page.Limit {
-			r.at(layout.FeedPlace{Epoch: dir.to})
+			r.at(keyspace.FeedPlace{Epoch: dir.to})
 		}
 	}
 	r.feed.More = r.after.Epoch < state.epoch
@@ -225,7 +226,7 @@ func (r *feedReading) room() int {
 }
 
 // readEntries reads events and adds the wanted events to the page. It returns how many entries were read completely.
-func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []layout.EventsKey) (added int, err error) {
+func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []keyspace.EventsKey) (added int, err error) {
 	reads := make([][]byte, len(entries))
 	for i := range entries {
 		reads[i] = []byte(entries[i].Key(r.owner))
@@ -252,7 +253,7 @@ func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []layou
 }
 
 // add adds the events of one key to the page, as far as the page has room for them.
-func (r *feedReading) add(e *layout.EventsKey, value []byte) (whole bool, err error) {
+func (r *feedReading) add(e *keyspace.EventsKey, value []byte) (whole bool, err error) {
 	runs, bad := layout.DecodeRuns(e, value)
 	r.store.noteUnreadable(r.owner, e, bad)
 	from, ok := r.follow(e, runs)
@@ -269,11 +270,11 @@ func (r *feedReading) add(e *layout.EventsKey, value []byte) (whole bool, err er
 
 // follow returns the index of the first run of a key that has events after the position. It reports false if the
 // position is in this key and is not an event's.
-func (r *feedReading) follow(e *layout.EventsKey, runs []layout.Run) (from int, ok bool) {
+func (r *feedReading) follow(e *keyspace.EventsKey, runs []layout.Run) (from int, ok bool) {
 	if e.Block == 0 || !r.after.BehindEvent() || r.after.Epoch != e.Epoch || r.after.Record.Block() != e.Block {
 		return 0, true
 	}
-	if r.after.Record == layout.HashBlock(e.Block) {
+	if r.after.Record == keyspace.HashBlock(e.Block) {
 		from = slices.IndexFunc(runs, func(run layout.Run) bool { return run.Number > r.after.Sequence })
 		if from < 0 {
 			from = len(runs)
@@ -291,11 +292,11 @@ func (r *feedReading) follow(e *layout.EventsKey, runs []layout.Run) (from int, 
 
 // addRun adds events of one record to the page. If the position's event is among them, the reader has that event and
 // the events before it.
-func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, err error) {
-	rank, hash := layout.FeedRank(run.Record), run.Hash(e.Block)
+func (r *feedReading) addRun(e *keyspace.EventsKey, run *layout.Run) (whole bool, err error) {
+	rank, hash := keyspace.FeedRank(run.Record), run.Hash(e.Block)
 	if run.Bad != nil {
 		r.scanned++
-		return r.addEvent(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: run.Number}, e, rank,
+		return r.addEvent(keyspace.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: run.Number}, e, rank,
 			layout.PlaceholderFor(0, time.Time{})), nil
 	}
 	stored, bad := layout.DecodeEvents(r.owner, run.Record, run.Last, run.Value)
@@ -308,7 +309,7 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 		if follows && event.Sequence <= r.after.Sequence {
 			continue
 		}
-		if !r.addEvent(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: event.Sequence}, e, rank, event) {
+		if !r.addEvent(keyspace.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: event.Sequence}, e, rank, event) {
 			return false, nil
 		}
 	}
@@ -318,7 +319,7 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 
 // addEvent adds an event to the page, unless the page is full or excludes events of this type.
 func (r *feedReading) addEvent(
-	at layout.FeedPlace, e *layout.EventsKey, rank string, event licensing.Event,
+	at keyspace.FeedPlace, e *keyspace.EventsKey, rank string, event licensing.Event,
 ) (added bool) {
 	if len(r.feed.Events) == r.page.Limit {
 		return false
@@ -336,7 +337,7 @@ func (r *feedReading) addEvent(
 func (s *feeds) feedStateOf(
 	ctx context.Context, owner licensing.Owner, others ...string,
 ) (feedState, []*mvccpb.KeyValue, error) {
-	state, also, err := s.feedStateWith(ctx, append([]string{layout.LedgerKey(owner)}, others...)...)
+	state, also, err := s.feedStateWith(ctx, append([]string{keyspace.LedgerKey(owner)}, others...)...)
 	if err != nil || also[0] == nil {
 		return state, also[min(len(also), 1):], err
 	}
@@ -356,7 +357,7 @@ func (s *feeds) feedStateFor(
 		state, _, err = s.feedStateOf(ctx, owner)
 		return state, at, err
 	}
-	state, record, err := s.feedStateOf(ctx, owner, layout.WebhooksKey(owner))
+	state, record, err := s.feedStateOf(ctx, owner, keyspace.WebhooksKey(owner))
 	if err == nil {
 		at, err = layout.EndpointAt(owner, record[0].GetValue(), endpoint, state.revision)
 	}

@@ -13,8 +13,10 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/depth"
 	"licet/kv/embedded"
 	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -36,7 +38,7 @@ func newEventsLab(t *testing.T) *eventsLab {
 	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = l.open(nil)
 	l.store.recordActivations = true
-	if _, err := l.store.etcd.Native.Put(t.Context(), layout.CheckKey, eventsCheck); err != nil {
+	if _, err := l.store.etcd.Native.Put(t.Context(), keyspace.CheckKey, eventsCheck); err != nil {
 		t.Fatal(err)
 	}
 	kvtest.Must(l.store.IDKey(t.Context(), kvtest.Ring(t), rand.Reader))(t)
@@ -57,23 +59,23 @@ func (l *eventsLab) open(next func() kvtest.Fault) *Store {
 }
 
 // seal begins a new epoch without the knowledge of any store.
-func (l *eventsLab) seal() layout.Epoch {
+func (l *eventsLab) seal() keyspace.Epoch {
 	l.t.Helper()
-	response, err := l.store.etcd.Native.Put(l.t.Context(), layout.EpochKey, "")
+	response, err := l.store.etcd.Native.Put(l.t.Context(), keyspace.EpochKey, "")
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return layout.Epoch(response.Header.Revision)
+	return keyspace.Epoch(response.Header.Revision)
 }
 
 // listen makes the owners listen, and no other owner.
 func (l *eventsLab) listen(owners ...licensing.Owner) {
 	l.t.Helper()
-	puts := []clientv3.Op{clientv3.OpPut(layout.ListenKey, string((&layout.ListenFence{}).Encode()))}
+	puts := []clientv3.Op{clientv3.OpPut(keyspace.ListenKey, string((&layout.ListenFence{}).Encode()))}
 	for _, owner := range owners {
-		puts = append(puts, clientv3.OpPut(layout.ListenerKey(owner), ""))
+		puts = append(puts, clientv3.OpPut(keyspace.ListenerKey(owner), ""))
 	}
-	none := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(layout.ListenersPrefix, clientv3.WithPrefix())}, nil)
+	none := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(keyspace.ListenersPrefix, clientv3.WithPrefix())}, nil)
 	for _, op := range []clientv3.Op{none, clientv3.OpTxn(nil, puts, nil)} {
 		if _, err := l.store.etcd.Native.Do(l.t.Context(), op); err != nil {
 			l.t.Fatal(err)
@@ -134,20 +136,20 @@ func (l *eventsLab) feed(owner licensing.Owner, limit int) []store.RecordedEvent
 }
 
 // placeOf returns the place of an event in its owner's feed.
-func placeOf(owner licensing.Owner, id string) layout.FeedPlace {
-	at, _ := layout.ReadFeedPlace(licensing.SlotOf(owner), id)
+func placeOf(owner licensing.Owner, id string) keyspace.FeedPlace {
+	at, _ := keyspace.ReadFeedPlace(licensing.SlotOf(owner), id)
 	return at
 }
 
 // inTheirEpochs checks that each event was written in its epoch.
 func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
-	epochs := make(map[int64]layout.Epoch) // by revision
+	epochs := make(map[int64]keyspace.Epoch) // by revision
 	for _, e := range events {
 		at := placeOf(e.Owner, e.ID)
 		if _, asked := epochs[e.Revision]; !asked {
-			epochs[e.Revision] = layout.Epoch(kvtest.Must(l.store.etcd.Native.Get(l.t.Context(),
-				layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision)
+			epochs[e.Revision] = keyspace.Epoch(kvtest.Must(l.store.etcd.Native.Get(l.t.Context(),
+				keyspace.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision)
 		}
 		if at.Epoch != epochs[e.Revision] {
 			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.Epoch, epochs[e.Revision])
@@ -400,6 +402,7 @@ func TestFencesInABatch(t *testing.T) {
 // TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with directories that do not hold the
 // whole feed.
 func TestFeedOfManyEpochs(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("many")
@@ -418,26 +421,26 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		group.Wait()
 	}
 	put := func(n int) {
-		made := make([]layout.EventsKey, n)
+		made := make([]keyspace.EventsKey, n)
 		e := l.store.fences.known()
 		for i := range made {
-			made[i] = layout.EventsKey{Location: layout.Location{Epoch: e},
-				Record: layout.LicenseInEvents(newLicense(t, 0).Key.ID()), Last: 1}
+			made[i] = keyspace.EventsKey{Location: keyspace.Location{Epoch: e},
+				Record: keyspace.LicenseInEvents(newLicense(t, 0).Key.ID()), Last: 1}
 		}
 		many(n, func(i int) error {
 			license := *newLicense(t, 0)
 			license.Owner = owner
 			record := licensing.NewLicense(&license, nil, "")
 			response, err := l.store.etcd.Native.Put(t.Context(), made[i].Key(owner),
-				string(layout.EncodeEvents(record.Events, layout.Location{})))
+				string(layout.EncodeEvents(record.Events, keyspace.Location{})))
 			if err == nil {
 				made[i].Revision = response.Header.Revision
 			}
 			return err
 		})
-		slices.SortFunc(made, layout.CompareEvents)
+		slices.SortFunc(made, keyspace.CompareEvents)
 		for _, entry := range made {
-			ids = append(ids, layout.EventID(owner, entry.Location, entry.Record, 1))
+			ids = append(ids, keyspace.EventID(owner, entry.Location, entry.Record, 1))
 		}
 		if err := l.store.OpenEpoch(t.Context()); err != nil {
 			t.Fatal(err)

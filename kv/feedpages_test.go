@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"licet/internal/depth"
 	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -32,18 +34,18 @@ func TestPositionsAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(p layout.FeedPlace) error {
+	read := func(p keyspace.FeedPlace) error {
 		_, err := l.store.ReadEvents(t.Context(), owner,
 			store.FeedPage{After: store.FeedPosition(p.Text(licensing.SlotOf(owner))), Limit: 1})
 		return err
 	}
-	for _, p := range []layout.FeedPlace{{Epoch: state.epoch + 1},
+	for _, p := range []keyspace.FeedPlace{{Epoch: state.epoch + 1},
 		{Epoch: state.epoch, Revision: state.revision + 1000}, {Epoch: 1 << 62}} {
 		if err := read(p); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %+v: %v", p, err)
 		}
 	}
-	for _, p := range []layout.FeedPlace{{Epoch: state.epoch}, {Epoch: state.epoch, Revision: state.revision},
+	for _, p := range []keyspace.FeedPlace{{Epoch: state.epoch}, {Epoch: state.epoch, Revision: state.revision},
 		{Epoch: state.epoch - 1, Revision: 1 << 40}} {
 		if err := read(p); err != nil {
 			t.Errorf("after %+v: %v", p, err)
@@ -101,12 +103,12 @@ func TestSparseFeed(t *testing.T) {
 	const events, apart = 100, 1 << 20
 	var want []string
 	for i := range events {
-		want = append(want, l.putEvents(owner, layout.Epoch((i+1)*apart), 1, "")...)
+		want = append(want, l.putEvents(owner, keyspace.Epoch((i+1)*apart), 1, "")...)
 	}
 	kv := &counting{KV: l.store.etcd.KV}
 	l.store.etcd.KV = kv
 	state := feedState{epoch: (events + 1) * apart}
-	feed, err := l.store.readFeed(t.Context(), owner, layout.FeedPlace{Epoch: 1}, state,
+	feed, err := l.store.readFeed(t.Context(), owner, keyspace.FeedPlace{Epoch: 1}, state,
 		store.FeedPage{Limit: events})
 	var got []string
 	for _, e := range feed.Events {
@@ -122,7 +124,7 @@ func TestSparseFeed(t *testing.T) {
 
 // putEvents writes one key with n events of a new license, and returns their ids. Each event has a device with that
 // name.
-func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, device string) (ids []string) {
+func (l *eventsLab) putEvents(owner licensing.Owner, e keyspace.Epoch, n int, device string) (ids []string) {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
 	made.Owner = owner
@@ -136,14 +138,14 @@ func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, devi
 				LastSeenAt: kvtest.Time},
 		})
 	}
-	name := layout.LicenseInEvents(made.Key.ID())
+	name := keyspace.LicenseInEvents(made.Key.ID())
 	if _, err := l.store.etcd.Native.Put(l.t.Context(),
-		layout.EventsKeyOf(owner, layout.Location{Epoch: e}, name,
-			uint64(n)), string(layout.EncodeEvents(record.Events, layout.Location{}))); err != nil {
+		keyspace.EventsKeyOf(owner, keyspace.Location{Epoch: e}, name,
+			uint64(n)), string(layout.EncodeEvents(record.Events, keyspace.Location{}))); err != nil {
 		l.t.Fatal(err)
 	}
 	for i := range n {
-		ids = append(ids, layout.EventID(owner, layout.Location{Epoch: e}, name, uint64(i+1)))
+		ids = append(ids, keyspace.EventID(owner, keyspace.Location{Epoch: e}, name, uint64(i+1)))
 	}
 	return ids
 }
@@ -167,6 +169,7 @@ func (w *weighing) Txn(
 // TestPageOfLargeKeys reads a page of keys that hold hundreds of events each, with long names of devices, which end
 // users choose. The store holds only some of the keys at a time.
 func TestPageOfLargeKeys(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("large")

@@ -15,20 +15,20 @@ import (
 
 	"licet/internal/fair"
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
-// fences caches the two fences: layout.EpochKey and layout.ListenKey.
+// fences caches the two fences: keyspace.EpochKey and keyspace.ListenKey.
 type fences struct {
 	mu        sync.Mutex
-	epoch     layout.Epoch
+	epoch     keyspace.Epoch
 	begun     chan struct{} // closed when epoch changes
 	written   int64         // bytes of events that were sent into epoch
 	listeners listeners
 
 	owes       atomic.Bool  // OpenEpoch has begun no epoch yet
-	markLooked atomic.Int64 // the revision of layout.WebhooksMark as of which no owner waits for a move; see moveLeft
+	markLooked atomic.Int64 // the revision of keyspace.WebhooksMark as of which no owner waits for a move; see moveLeft
 }
 
 // epochs opens epochs, and keeps track of the owners that listen and of the owners of events.
@@ -36,13 +36,13 @@ type epochs struct {
 	*core
 	fences    fences
 	owners    *knownOwners
-	moveEvery time.Duration                 // how long layout.ListenKey rests between two moves
-	moveTurn  chan struct{}                 // holds one token while this store moves layout.ListenKey
+	moveEvery time.Duration                 // how long keyspace.ListenKey rests between two moves
+	moveTurn  chan struct{}                 // holds one token while this store moves keyspace.ListenKey
 	moveWaits *fair.Places[licensing.Owner] // see awaitMoves
 }
 
 // known returns the latest known epoch; 0 before the first one.
-func (f *fences) known() layout.Epoch {
+func (f *fences) known() keyspace.Epoch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.epoch
@@ -50,7 +50,7 @@ func (f *fences) known() layout.Epoch {
 
 // noteEpoch stores an epoch that was read. After a restore the epoch may be lower than the known one: the epoch because
 // of which etcd refused a request is true, whatever was known before.
-func (f *fences) noteEpoch(e layout.Epoch) (moved bool) {
+func (f *fences) noteEpoch(e keyspace.Epoch) (moved bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if moved = f.epoch != e; moved {
@@ -61,7 +61,7 @@ func (f *fences) noteEpoch(e layout.Epoch) (moved bool) {
 
 // noteLaterEpoch stores an epoch that was read without a fence, unless it is lower than the known one: it may have been
 // read before. If the store was restored instead, the next request that writes events shows it.
-func (f *fences) noteLaterEpoch(e layout.Epoch) {
+func (f *fences) noteLaterEpoch(e keyspace.Epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e > f.epoch {
@@ -70,7 +70,7 @@ func (f *fences) noteLaterEpoch(e layout.Epoch) {
 }
 
 // begin notes an epoch that has begun. The caller holds mu.
-func (f *fences) begin(e layout.Epoch) {
+func (f *fences) begin(e keyspace.Epoch) {
 	f.epoch, f.written = e, 0
 	close(f.begun)
 	f.begun = make(chan struct{})
@@ -83,7 +83,7 @@ func (s *epochs) NewEvents() <-chan struct{} {
 	return s.fences.begun
 }
 
-func (f *fences) bytesIn(e layout.Epoch) int64 {
+func (f *fences) bytesIn(e keyspace.Epoch) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.epoch != e {
@@ -94,15 +94,15 @@ func (f *fences) bytesIn(e layout.Epoch) int64 {
 
 // fenced is the part of a batch's request that belongs to the fences.
 type fenced struct {
-	epoch             layout.Epoch
-	listenersRevision int64 // the revision of layout.ListenKey
+	epoch             keyspace.Epoch
+	listenersRevision int64 // the revision of keyspace.ListenKey
 	compares          []*etcdserverpb.Compare
 	gets              [][]byte // of the keys of compares, in their order
 }
 
 // fence prepares a batch for sending: it writes the epoch into the batch's events, and returns the compares for the top
 // of the request. lost has the items whose owner is now known to have begun or ceased to listen. They must not be sent;
-// see sendLost. All other items are sent unchanged, whichever other owners layout.ListenKey has moved for.
+// see sendLost. All other items are sent unchanged, whichever other owners keyspace.ListenKey has moved for.
 func (s *requests) fence(batch []*batchItem) (top fenced, send, lost []*batchItem) {
 	top, send, lost = s.fences.split(batch)
 	writes, checks, bytes := false, false, 0
@@ -118,11 +118,11 @@ func (s *requests) fence(batch []*batchItem) (top fenced, send, lost []*batchIte
 		top.compares, top.gets = append(top.compares, etcd.Unchanged(k, revision)), append(top.gets, k)
 	}
 	if writes {
-		demand(layout.EpochKey, int64(top.epoch))
+		demand(keyspace.EpochKey, int64(top.epoch))
 		s.fences.wrote(top.epoch, bytes)
 	}
 	if checks {
-		demand(layout.ListenKey, top.listenersRevision)
+		demand(keyspace.ListenKey, top.listenersRevision)
 	}
 	return top, send, lost
 }
@@ -150,7 +150,7 @@ func (f *fences) split(batch []*batchItem) (top fenced, hold, lost []*batchItem)
 }
 
 // wrote adds the bytes of events that were sent into an epoch.
-func (f *fences) wrote(e layout.Epoch, bytes int) {
+func (f *fences) wrote(e keyspace.Epoch, bytes int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.epoch == e {
@@ -171,12 +171,12 @@ func (s *requests) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) 
 			revision = kv.ModRevision
 		}
 		switch string(key) {
-		case layout.EpochKey:
-			if is := layout.Epoch(revision); is.RestoredSince(top.epoch) {
+		case keyspace.EpochKey:
+			if is := keyspace.Epoch(revision); is.RestoredSince(top.epoch) {
 				return true, s.afterRestore(is)
 			}
-			moved = s.fences.noteEpoch(layout.Epoch(revision)) || layout.Epoch(revision) != top.epoch || moved
-		case layout.ListenKey:
+			moved = s.fences.noteEpoch(keyspace.Epoch(revision)) || keyspace.Epoch(revision) != top.epoch || moved
+		case keyspace.ListenKey:
 			if revision == top.listenersRevision {
 				continue
 			}
@@ -190,9 +190,9 @@ func (s *requests) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) 
 }
 
 // afterRestore begins an epoch in a store that was restored while this node was up, even if another node has begun one
-// there, see layout.RevisionBump: the current epoch may be the epoch of events that were lost with the old store. The
+// there, see keyspace.RevisionBump: the current epoch may be the epoch of events that were lost with the old store. The
 // cached owners may be lost too.
-func (s *epochs) afterRestore(is layout.Epoch) error {
+func (s *epochs) afterRestore(is keyspace.Epoch) error {
 	if err := s.putOwnersAgain(context.Background(), is); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
@@ -224,11 +224,11 @@ func (s *epochs) OpenEpoch(ctx context.Context) error {
 }
 
 func (s *epochs) beginEpoch(ctx context.Context) error {
-	response, err := s.etcd.Txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, nil)
+	response, err := s.etcd.Txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(keyspace.EpochKey, "")}, nil)
 	if err != nil {
 		return etcd.Unavailable(err)
 	}
-	s.fences.noteEpoch(layout.Epoch(response.Header.Revision))
+	s.fences.noteEpoch(keyspace.Epoch(response.Header.Revision))
 	return nil
 }
 
@@ -245,17 +245,17 @@ func (s *epochs) payEpoch(batch []*batchItem) error {
 }
 
 // seal begins the epoch after from, unless another node has begun it.
-func (s *epochs) seal(ctx context.Context, from layout.Epoch) error {
+func (s *epochs) seal(ctx context.Context, from keyspace.Epoch) error {
 	response, err := s.etcd.Txn(ctx, "seal",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from))},
-		[]clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(layout.EpochKey)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.EpochKey), "=", int64(from))},
+		[]clientv3.Op{clientv3.OpPut(keyspace.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(keyspace.EpochKey)})
 	if err != nil {
 		return etcd.Unavailable(err)
 	}
 	if response.Succeeded {
-		s.fences.noteEpoch(layout.Epoch(response.Header.Revision))
+		s.fences.noteEpoch(keyspace.Epoch(response.Header.Revision))
 	} else if kv := etcd.First(response.Responses, 0); kv != nil {
-		s.fences.noteEpoch(layout.Epoch(kv.ModRevision))
+		s.fences.noteEpoch(keyspace.Epoch(kv.ModRevision))
 	}
 	return nil
 }

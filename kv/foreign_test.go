@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -51,10 +52,13 @@ func weighedStore(t testing.TB) (*Store, *weighedKV) {
 // TestForeignLicense looks up a license with 1,000 devices and 16 KiB of metadata by the key of another account, on a
 // node that knows the license and on a node that does not. The look-up costs etcd about what an unknown license costs.
 func TestForeignLicense(t *testing.T) {
-	key := putDevices(t, 1000, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
+	key := putDevices(t, 1000, func(i int) store.DeviceCursor {
+		return keyspace.DevicePosition(fmt.Sprintf("d-%d", i))
+	})
 	ctx := t.Context()
-	if _, err := server.Client.Put(ctx, layout.MetadataKey(key.ID()),
-		string(layout.EncodeMetadata(licensing.Metadata{Object: `{"a":"` + strings.Repeat("x", 16<<10) + `"}`}, nil))); err != nil {
+	if _, err := server.Client.Put(ctx, keyspace.MetadataKey(key.ID()),
+		string(layout.EncodeMetadata(licensing.Metadata{Object: `{"a":"` + strings.Repeat("x", 16<<10) + `"}`},
+			nil))); err != nil {
 		t.Fatal(err)
 	}
 	s, kv := weighedStore(t)
@@ -99,7 +103,9 @@ func TestForeignLicense(t *testing.T) {
 
 // BenchmarkLookUp compares look-ups of a license with 1,000 devices with those of an unknown license.
 func BenchmarkLookUp(b *testing.B) {
-	key := putDevices(b, 1000, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
+	key := putDevices(b, 1000, func(i int) store.DeviceCursor {
+		return keyspace.DevicePosition(fmt.Sprintf("d-%d", i))
+	})
 	s, _ := weighedStore(b)
 	for _, c := range []struct {
 		name    string

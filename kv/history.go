@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -25,7 +26,7 @@ func (s *feeds) History(
 			return history, store.ErrBadPosition
 		}
 	}
-	r := s.read(ctx, "load", &batchItem{reads: [][]byte{[]byte(layout.RecordKey(ref)), []byte(layout.TrimmedKey)}})
+	r := s.read(ctx, "load", &batchItem{reads: [][]byte{[]byte(keyspace.RecordKey(ref)), []byte(keyspace.TrimmedKey)}})
 	if r.err != nil {
 		return history, etcd.Unavailable(r.err)
 	}
@@ -62,22 +63,22 @@ func (s *feeds) History(
 // the history has returned. If last is zero, the key is unknown: it is in the location's epoch or in an earlier epoch,
 // and the reader searches for the event, or for the latest event before it.
 type historyPlace struct {
-	layout.Location
+	keyspace.Location
 	last, sequence uint64
 }
 
 func (p historyPlace) text() string {
-	b := layout.AppendLocation(nil, p.Location)
-	return layout.FeedText.EncodeToString(binary.AppendUvarint(binary.AppendUvarint(b, p.last), p.sequence))
+	b := keyspace.AppendLocation(nil, p.Location)
+	return keyspace.FeedText.EncodeToString(binary.AppendUvarint(binary.AppendUvarint(b, p.last), p.sequence))
 }
 
 func readHistoryPlace(text string) (p historyPlace, ok bool) {
-	b, err := layout.FeedText.DecodeString(text)
-	if err != nil || len(b) <= layout.LocationSize {
+	b, err := keyspace.FeedText.DecodeString(text)
+	if err != nil || len(b) <= keyspace.LocationSize {
 		return p, false
 	}
-	p.Location = layout.ReadLocation(b)
-	b = b[layout.LocationSize:]
+	p.Location = keyspace.ReadLocation(b)
+	b = b[keyspace.LocationSize:]
 	var n int
 	if p.last, n = binary.Uvarint(b); n <= 0 {
 		return p, false
@@ -86,7 +87,7 @@ func readHistoryPlace(text string) (p historyPlace, ok bool) {
 	if p.sequence, n = binary.Uvarint(b); n != len(b) {
 		return p, false
 	}
-	return p, (p.sequence <= p.last || p.last == 0) && p.last>>(8*layout.SequenceSize) == 0 && p.text() == text
+	return p, (p.sequence <= p.last || p.last == 0) && p.last>>(8*keyspace.SequenceSize) == 0 && p.text() == text
 }
 
 // latestEvents returns the location of the latest events of a record that was read.
@@ -101,7 +102,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 			return "", owner, at, err
 		}
 		o := &stored.Order
-		return layout.OrderInEvents(o.OrderNo), o.Owner, historyPlace{stored.LastEvent, o.Sequence, o.Sequence}, nil
+		return keyspace.OrderInEvents(o.OrderNo), o.Owner, historyPlace{stored.LastEvent, o.Sequence, o.Sequence}, nil
 	}
 	if ref.Kind == licensing.KindWebhooks {
 		stored, err := layout.DecodeWebhooks(ref.Owner, kv.Value)
@@ -109,7 +110,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 			return "", owner, at, err
 		}
 		n := stored.Webhooks.Sequence
-		return layout.WebhooksInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
+		return keyspace.WebhooksInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
 	}
 	if ref.Kind == licensing.KindUsage {
 		stored, err := layout.DecodeUsage(ref.Owner, kv.Value)
@@ -117,7 +118,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 			return "", owner, at, err
 		}
 		n := stored.Usage.Sequence
-		return layout.UsageInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
+		return keyspace.UsageInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
 	}
 	id := ref.LicenseID()
 	stored, err := layout.DecodeLicense(id, kv.Value)
@@ -125,7 +126,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 		return "", owner, at, err
 	}
 	l := &stored.License
-	return layout.LicenseInEvents(id), l.Owner, historyPlace{stored.LastEvent, l.Sequence, l.Sequence}, nil
+	return keyspace.LicenseInEvents(id), l.Owner, historyPlace{stored.LastEvent, l.Sequence, l.Sequence}, nil
 }
 
 // historyStep returns the events of one key, and the place before them.
@@ -133,7 +134,7 @@ func (s *feeds) historyStep(
 	ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History,
 ) (historyPlace, error) {
 	r := s.read(ctx, "load",
-		&batchItem{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
+		&batchItem{reads: [][]byte{[]byte(keyspace.EventsKeyOf(owner, at.Location, record, at.last))}})
 	if r.err != nil {
 		return at, etcd.Unavailable(r.err)
 	}
@@ -157,24 +158,24 @@ func (s *feeds) historyStep(
 			return historyPlace{at.Location, at.last, e.Sequence}, nil
 		}
 		history.Events = append(history.Events, store.RecordedEvent{
-			ID: layout.EventID(owner, at.Location, record, e.Sequence), Revision: kv.ModRevision,
-			Rank: layout.FeedRank(record), Owner: owner, Event: e,
+			ID: keyspace.EventID(owner, at.Location, record, e.Sequence), Revision: kv.ModRevision,
+			Rank: keyspace.FeedRank(record), Owner: owner, Event: e,
 		})
 	}
 	before := stored.Events[0].Sequence - 1
 	switch {
 	case stored.Adrift:
-		return historyPlace{Location: layout.Location{Epoch: at.Epoch}, sequence: before}, nil
+		return historyPlace{Location: keyspace.Location{Epoch: at.Epoch}, sequence: before}, nil
 	case stored.Torn:
 		// The number of the last event in the previous key is unknown.
-		return historyPlace{Location: layout.Location{Epoch: stored.Before.Epoch}, sequence: before}, nil
+		return historyPlace{Location: keyspace.Location{Epoch: stored.Before.Epoch}, sequence: before}, nil
 	}
 	return historyPlace{stored.Before, before, before}, nil
 }
 
 // eventsAt reads the events of a record from the value of their key; nil if the key does not have them.
 func (s *feeds) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *layout.Events {
-	e := &layout.EventsKey{Location: at.Location, Record: record, Last: at.last}
+	e := &keyspace.EventsKey{Location: at.Location, Record: record, Last: at.last}
 	runs, bad := layout.DecodeRuns(e, value)
 	s.noteUnreadable(owner, e, bad)
 	for i := range runs {
@@ -202,13 +203,13 @@ const (
 // with their location can't be read. If one call does not find them, searchHistory returns the place from which the
 // next call continues. If no such events are kept, it returns the zero place.
 func (s *feeds) searchHistory(
-	ctx context.Context, owner licensing.Owner, record string, at historyPlace, trimmedEpoch layout.Epoch,
+	ctx context.Context, owner licensing.Owner, record string, at historyPlace, trimmedEpoch keyspace.Epoch,
 ) (historyPlace, error) {
-	width := layout.Epoch(firstSlice)
+	width := keyspace.Epoch(firstSlice)
 	to := at.Epoch + 1
 	for listings := 0; to > trimmedEpoch+1; listings++ {
 		if listings == historyListings {
-			return historyPlace{Location: layout.Location{Epoch: to - 1}, sequence: at.sequence}, nil
+			return historyPlace{Location: keyspace.Location{Epoch: to - 1}, sequence: at.sequence}, nil
 		}
 		from := trimmedEpoch + 1
 		if to-from > width {
@@ -239,12 +240,12 @@ func (s *feeds) searchHistory(
 func (s *feeds) latestIn(
 	ctx context.Context, dir *directory, record string, most uint64,
 ) (found historyPlace, err error) {
-	take := func(at layout.Location, run *layout.Run) {
+	take := func(at keyspace.Location, run *layout.Run) {
 		if run.Bad == nil && run.Record == record && run.Last <= most && run.Last > found.last {
 			found = historyPlace{at, run.Last, run.Last}
 		}
 	}
-	var blocks []*layout.EventsKey
+	var blocks []*keyspace.EventsKey
 	for i := range dir.entries {
 		if e := &dir.entries[i]; e.Block != 0 {
 			blocks = append(blocks, e)

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -31,7 +32,7 @@ func (s *Store) LicenseKeys(
 
 // ReadLicenseKeys returns what LicenseKeys returns, and writes nothing; nil if the store has no id key.
 func (s *Store) ReadLicenseKeys(ctx context.Context, ring licensing.MasterRing) (*licensing.LicenseKeys, error) {
-	stored, err := s.etcd.Get(ctx, "check_key", layout.CheckKey)
+	stored, err := s.etcd.Get(ctx, "check_key", keyspace.CheckKey)
 	if err != nil || stored == nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ type idKeySeal struct {
 
 // openIDKey reads and opens the id key.
 func (s *apiKeys) openIDKey(ctx context.Context, ring licensing.MasterRing) (licensing.IDKey, idKeySeal, error) {
-	response, err := s.etcd.Txn(ctx, "id_key", nil, []clientv3.Op{clientv3.OpGet(layout.IDKeyKey)}, nil)
+	response, err := s.etcd.Txn(ctx, "id_key", nil, []clientv3.Op{clientv3.OpGet(keyspace.IDKeyKey)}, nil)
 	if err != nil {
 		return licensing.IDKey{}, idKeySeal{}, etcd.Unavailable(err)
 	}
@@ -132,11 +133,11 @@ func (s *apiKeys) sealIDKey(
 	var inDoubt bool
 	response, err := s.etcd.Resolve(ctx, "seal_id_key", &inDoubt,
 		[]clientv3.Cmp{
-			clientv3.Compare(clientv3.ModRevision(layout.IDKeyKey), "=", since),
+			clientv3.Compare(clientv3.ModRevision(keyspace.IDKeyKey), "=", since),
 			masterInUse(master.ID),
 		},
-		[]clientv3.Op{clientv3.OpPut(layout.IDKeyKey, string(value.Encode()))},
-		[]clientv3.Op{clientv3.OpGet(layout.IDKeyKey, clientv3.WithKeysOnly())})
+		[]clientv3.Op{clientv3.OpPut(keyspace.IDKeyKey, string(value.Encode()))},
+		[]clientv3.Op{clientv3.OpGet(keyspace.IDKeyKey, clientv3.WithKeysOnly())})
 	if err != nil {
 		return false, err
 	}

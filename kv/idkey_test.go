@@ -8,8 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 )
@@ -45,7 +45,7 @@ func (l *lab) useMasters(ids ...string) func(ids ...string) licensing.MasterRing
 // forgetIDKey removes the id key from the store, and the master key under which the lab has sealed it.
 func (l *lab) forgetIDKey() {
 	l.t.Helper()
-	for _, key := range []string{layout.IDKeyKey, layout.MasterKeyKey("m1")} {
+	for _, key := range []string{keyspace.IDKeyKey, keyspace.MasterKeyKey("m1")} {
 		kvtest.Must(l.client.Delete(l.ctx(), key))(l.t)
 	}
 }
@@ -123,11 +123,11 @@ func TestIDKeyIsSealedAnew(t *testing.T) {
 	if again := kvtest.Must(open("new", "old"))(t); again != key {
 		t.Error("another id key after it was sealed anew")
 	}
-	sealed := kvtest.Must(l.client.Get(l.ctx(), layout.IDKeyKey))(t).Kvs[0]
+	sealed := kvtest.Must(l.client.Get(l.ctx(), keyspace.IDKeyKey))(t).Kvs[0]
 	if again := kvtest.Must(open("new"))(t); again != key {
 		t.Error("another id key without the old master key")
 	}
-	if now := kvtest.Must(l.client.Get(l.ctx(), layout.IDKeyKey))(t).Kvs[0]; now.ModRevision != sealed.ModRevision {
+	if now := kvtest.Must(l.client.Get(l.ctx(), keyspace.IDKeyKey))(t).Kvs[0]; now.ModRevision != sealed.ModRevision {
 		t.Error("the id key was sealed again without need")
 	}
 	retire("")
@@ -155,7 +155,7 @@ func TestUnreadableIDKey(t *testing.T) {
 	l := newLab(t)
 	l.forgetIDKey()
 	ring := l.replaceMaster()
-	undo := l.plant(seed{layout.IDKeyKey: bytesOf("?")})
+	undo := l.plant(seed{keyspace.IDKeyKey: bytesOf("?")})
 	if _, err := l.store.IDKey(l.ctx(), ring("new"), rand.Reader); err == nil {
 		t.Error("a damaged id key was opened")
 	}
@@ -171,7 +171,7 @@ func TestUnreadableIDKey(t *testing.T) {
 func TestIDKeyOfAFullStore(t *testing.T) {
 	t.Parallel()
 	l := newSpaceLab(t)
-	for _, made := range []string{layout.IDKeyKey, layout.MasterKeyKey("m1")} {
+	for _, made := range []string{keyspace.IDKeyKey, keyspace.MasterKeyKey("m1")} {
 		kvtest.Must(l.store.etcd.Native.Delete(l.ctx(), made))(t)
 	}
 	ring := masterKeys(t, "old", "new")
@@ -183,6 +183,6 @@ func TestIDKeyOfAFullStore(t *testing.T) {
 	l.makeRoom()
 	kvtest.Await(t, func() bool {
 		return kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(t) == key &&
-			len(kvtest.Must(l.etcd.Get(l.ctx(), layout.MasterKeyKey("new"), clientv3.WithKeysOnly()))(t).Kvs) == 1
+			len(kvtest.Must(l.etcd.Get(l.ctx(), keyspace.MasterKeyKey("new"), clientv3.WithKeysOnly()))(t).Kvs) == 1
 	})
 }

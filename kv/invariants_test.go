@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -21,9 +22,9 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	var log strings.Builder
 	l.store.sampledLog = newSampledLog(zerolog.New(&log))
 
-	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(layout.LicenseKey(s.inline.ID()))))(t)
+	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(keyspace.LicenseKey(s.inline.ID()))))(t)
 	record.License.CurrentDevices = 3
-	kvtest.Must(l.client.Put(l.ctx(), layout.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
+	kvtest.Must(l.client.Put(l.ctx(), keyspace.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
 
 	kvtest.Must(l.node.License(l.ctx(), licensing.Owner{}, s.inline, store.DevicePage{Limit: 10}))(t)
 	if count() != 1 {
@@ -55,9 +56,9 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 	s := l.fill()
 	ref := licensing.LicenseRef(s.inline)
 	read := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: ref}))(t)[0]
-	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(layout.LicenseKey(s.inline.ID()))))(t)
+	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(keyspace.LicenseKey(s.inline.ID()))))(t)
 	record.License.CurrentDevices = 3
-	kvtest.Must(l.client.Put(l.ctx(), layout.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
+	kvtest.Must(l.client.Put(l.ctx(), keyspace.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
 	outcome := kvtest.Must(l.store.Commit(l.ctx(),
 		store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
@@ -82,7 +83,7 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 	if n := read(whole); n != 0 {
 		t.Errorf("for a good license the metric is %v", n)
 	}
-	kvtest.Must(l.client.Delete(l.ctx(), layout.DeviceKey(s.spilled.ID(), "device-0")))(t)
+	kvtest.Must(l.client.Delete(l.ctx(), keyspace.DeviceKey(s.spilled.ID(), "device-0")))(t)
 	if n := read(store.DevicePage{Limit: 3}); n != 0 {
 		t.Errorf("after the first page of many the metric is %v", n)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/node/store"
@@ -23,7 +24,7 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 		uses = append(uses, store.KeyUse{Hash: key.Hash, At: kvtest.Time})
 	}
 	mark := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t)
-	stored := l.value(layout.APIKeyKey(uses[0].Hash))
+	stored := l.value(keyspace.APIKeyKey(uses[0].Hash))
 	for i := range 2 {
 		for j := range uses {
 			uses[j].At = kvtest.Time.Add(time.Duration(i) * store.KeyUseStep)
@@ -35,11 +36,11 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 	if after := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t); after != mark {
 		t.Error("noting a use changed a mark")
 	}
-	if string(l.value(layout.APIKeyKey(uses[0].Hash))) != string(stored) {
+	if string(l.value(keyspace.APIKeyKey(uses[0].Hash))) != string(stored) {
 		t.Error("noting a use changed the key")
 	}
 	for _, use := range uses {
-		if at, err := layout.DecodeKeyUse(l.value(layout.KeyUseKey(use.Hash))); err != nil ||
+		if at, err := layout.DecodeKeyUse(l.value(keyspace.KeyUseKey(use.Hash))); err != nil ||
 			!at.Equal(kvtest.Time.Add(store.KeyUseStep)) {
 			t.Fatalf("the key was used at %v, %v", at, err)
 		}

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -19,8 +20,8 @@ const lapsedPage = 1000
 
 // EachLeased calls each for the licenses of a slot in the index of leases, as of about one revision.
 func (s *Store) EachLeased(ctx context.Context, slot licensing.Slot, each func(*licensing.License)) error {
-	index := layout.DueIndexOf(licensing.DueLeases)
-	prefix, revision := layout.InSlot(slot, index.Family), int64(0)
+	index := keyspace.DueIndexOf(licensing.DueLeases)
+	prefix, revision := keyspace.InSlot(slot, index.Family), int64(0)
 	for from, more := prefix, true; more; {
 		page, err := s.etcd.Page(ctx, "list_leased", from, clientv3.GetPrefixRangeEnd(prefix), lapsedPage, revision)
 		if err != nil {
@@ -49,7 +50,7 @@ func (s *Store) EachLeased(ctx context.Context, slot licensing.Slot, each func(*
 func (s *Store) readLeased(ctx context.Context, ids []licensing.LicenseID, each func(*licensing.License)) error {
 	reads := make([][]byte, len(ids))
 	for i, id := range ids {
-		reads[i] = []byte(layout.LicenseKey(id))
+		reads[i] = []byte(keyspace.LicenseKey(id))
 	}
 	r := s.read(ctx, "load", &batchItem{reads: reads})
 	if r.err != nil {
@@ -92,7 +93,7 @@ func (s *Store) findLapsed(ctx context.Context, q *query, snapshot *store.Snapsh
 		token.entries = make(map[string]knownDevice)
 	}
 	record, found := &snapshot.Record, lapsed{by: q.LapsedBy}
-	prefix := layout.DevicesPrefix(q.Ref.LicenseID())
+	prefix := keyspace.DevicesPrefix(q.Ref.LicenseID())
 	for from, more := prefix, true; more; {
 		page, err := s.etcd.Page(ctx, "find_lapsed", from, clientv3.GetPrefixRangeEnd(prefix), lapsedPage, revision)
 		if err != nil {
@@ -104,7 +105,7 @@ func (s *Store) findLapsed(ctx context.Context, q *query, snapshot *store.Snapsh
 				return layout.Internal(err)
 			}
 			if _, known := record.Devices[device.ID]; !known {
-				found.add(knownDevice{&device, kv.ModRevision}, record.License.Lease.Leased())
+				found.add(device, knownDevice{kv.Value, kv.ModRevision}, record.License.Lease.Leased())
 			}
 		}
 		if more = page.More && len(page.Kvs) > 0; more {
@@ -113,8 +114,8 @@ func (s *Store) findLapsed(ctx context.Context, q *query, snapshot *store.Snapsh
 	}
 	found.cut()
 	for _, d := range found.devices {
-		record.Devices[d.device.ID] = &licensing.DeviceEntry{Device: *d.device, Bound: true}
-		token.entries[d.device.ID] = d.knownDevice
+		record.Devices[d.device.ID] = &licensing.DeviceEntry{Device: d.device, Bound: true}
+		token.entries[d.device.ID] = d.known
 	}
 	record.Leases, token.searched = licensing.KnownLeases{All: true, Next: found.next}, true
 	return nil
@@ -128,21 +129,22 @@ type lapsed struct {
 
 // timedDevice is a device with the end of its lease, or when it was last seen.
 type timedDevice struct {
-	knownDevice
-	at time.Time
+	device licensing.Device
+	known  knownDevice
+	at     time.Time
 }
 
-func (f *lapsed) add(d knownDevice, leased bool) {
-	at := d.device.LastSeenAt
+func (f *lapsed) add(d licensing.Device, known knownDevice, leased bool) {
+	at := d.LastSeenAt
 	if leased {
-		at = d.device.LeaseEnd
+		at = d.LeaseEnd
 	}
 	switch {
 	case at.IsZero():
 	case at.After(f.by):
 		f.leave(at)
 	default:
-		if f.devices = append(f.devices, timedDevice{d, at}); len(f.devices) >= 8*store.MaxLapsed {
+		if f.devices = append(f.devices, timedDevice{d, known, at}); len(f.devices) >= 8*store.MaxLapsed {
 			f.cut()
 		}
 	}

@@ -9,22 +9,23 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// listenersPage is how many owners that listen one request reads. Below layout.ListenersPrefix each has a key. Only
-// the transaction that moves layout.ListenKey writes these keys, so layout.ListenKey's revision identifies
+// listenersPage is how many owners that listen one request reads. Below keyspace.ListenersPrefix each has a key. Only
+// the transaction that moves keyspace.ListenKey writes these keys, so keyspace.ListenKey's revision identifies
 // the set of these keys.
 const (
 	listenersPage = 2000
 )
 
-// listeners caches the owners that listen to activations, as of a revision of layout.ListenKey.
+// listeners caches the owners that listen to activations, as of a revision of keyspace.ListenKey.
 // The lock of fences guards all of it.
 type listeners struct {
-	revision int64     // of layout.ListenKey; 0: there is no layout.ListenKey
+	revision int64     // of keyspace.ListenKey; 0: there is no keyspace.ListenKey
 	read     int64     // the store's revision at that read
 	moved    int64     // requests to listen written up to this revision of the store are in effect
 	learned  time.Time // when revision became known here
@@ -58,9 +59,9 @@ func (l *listeners) agree(assumed []layout.Listening) bool {
 	return true
 }
 
-// advance takes layout.ListenKey as it was read at a revision of the store. It reports false
+// advance takes keyspace.ListenKey as it was read at a revision of the store. It reports false
 // where the changes since the known revision are not all named: then readListeners
-// must read every owner. An older reading is ignored; a restore may make layout.ListenKey
+// must read every owner. An older reading is ignored; a restore may make keyspace.ListenKey
 // older, but never the store.
 func (f *fences) advance(revision, read int64, is *layout.ListenFence) bool {
 	f.mu.Lock()
@@ -95,7 +96,7 @@ func (f *fences) replace(revision, read, moved int64, owners map[licensing.Owner
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l := &f.listeners; read >= l.read {
-		if layout.Restored(l.revision, revision) { // requests that were in effect may wait again
+		if keyspace.Restored(l.revision, revision) { // requests that were in effect may wait again
 			l.moved = 0
 			f.markLooked.Store(0)
 		}
@@ -112,27 +113,27 @@ func (l *listeners) move(revision, read, moved int64) {
 
 // learnListening reads which owners listen.
 func (s *epochs) learnListening(ctx context.Context) error {
-	response, err := s.etcd.Txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
+	response, err := s.etcd.Txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(keyspace.ListenKey)}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
 	return s.noteListening(ctx, etcd.First(response.Responses, 0), response.Header.Revision)
 }
 
-// readListenFence reads layout.ListenKey; the zero fence if there is no such key. A value that
+// readListenFence reads keyspace.ListenKey; the zero fence if there is no such key. A value that
 // can't be read names no moves, so that every listener is read; the next move replaces it.
 func (s *epochs) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence, revision int64) {
 	if kv == nil {
 		return fence, 0
 	}
 	fence, err := layout.DecodeListenFence(kv.Value)
-	if s.etcd.Unreadable(layout.ListenKey, "cell/listen", err) {
+	if s.etcd.Unreadable(keyspace.ListenKey, "cell/listen", err) {
 		fence = layout.ListenFence{}
 	}
 	return fence, kv.ModRevision
 }
 
-// noteListening takes layout.ListenKey as it was read at a revision of the store.
+// noteListening takes keyspace.ListenKey as it was read at a revision of the store.
 func (s *epochs) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int64) error {
 	fence, revision := s.readListenFence(kv)
 	if s.fences.advance(revision, read, &fence) {
@@ -147,13 +148,13 @@ func (s *epochs) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read in
 // readListeners reads every owner that listens, page by page at one revision.
 func (s *epochs) readListeners(ctx context.Context) error {
 	owners := make(map[licensing.Owner]struct{})
-	end := clientv3.GetPrefixRangeEnd(layout.ListenersPrefix)
+	end := clientv3.GetPrefixRangeEnd(keyspace.ListenersPrefix)
 	page := func(from string, at int64) clientv3.Op {
 		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(),
 			clientv3.WithRev(at))
 	}
 	response, err := s.etcd.Txn(ctx, "list_listeners", nil,
-		[]clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
+		[]clientv3.Op{clientv3.OpGet(keyspace.ListenKey), page(keyspace.ListenersPrefix, 0)}, nil)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (s *epochs) readListeners(ctx context.Context) error {
 	for found := response.Responses[1].GetResponseRange(); ; {
 		for _, kv := range found.Kvs {
 			// A key that is not in the form of a listener's is for verify to report.
-			if owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenersPrefix):])); ok && rest == "" {
+			if owner, rest, ok := keyspace.CutOwner(string(kv.Key[len(keyspace.ListenersPrefix):])); ok && rest == "" {
 				owners[owner] = struct{}{}
 			}
 		}
@@ -192,7 +193,7 @@ func (s *Store) sayWhoListens(snapshot *store.Snapshot) {
 
 // readListenRequest reads an owner's request to listen.
 func readListenRequest(kv *mvccpb.KeyValue) (layout.Listening, error) {
-	owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenRequests):]))
+	owner, rest, ok := keyspace.CutOwner(string(kv.Key[len(keyspace.ListenRequests):]))
 	if !ok || rest != "" {
 		return layout.Listening{}, layout.ErrMalformed
 	}

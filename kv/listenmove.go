@@ -14,42 +14,41 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// Every change of a license compares layout.ListenKey, so each write of it makes every node send the requests under way
-// again. No owner may cause that at its own pace. A change of an owner's endpoints that makes the owner listen, or no
-// longer listen, therefore writes a request: layout.ListenRequestKey. Any node then moves layout.ListenKey for all
-// owners that wait, at most once in moveEvery. The change is acknowledged after that move, so every activation that
+// Every change of a license compares keyspace.ListenKey, so each write of it makes every node send the requests under
+// way again. No owner may cause that at its own pace. A change of an owner's endpoints that makes the owner listen, or
+// no longer listen, therefore writes a request: keyspace.ListenRequestKey. Any node then moves keyspace.ListenKey for
+// all owners that wait, at most once in moveEvery. The change is acknowledged after that move, so every activation that
 // begins after the acknowledgment obeys the request.
 //
 // A request names its owner's wish; the move names the owners and puts or deletes their keys below
-// layout.ListenersPrefix. Requests up to the fence's moved revision are in effect, and are removed after the move. If
+// keyspace.ListenersPrefix. Requests up to the fence's moved revision are in effect, and are removed after the move. If
 // the mover dies in between, the next mover removes them.
 const (
 	moveEvery = time.Second
-	// moveOwners bounds the owners of one move. The others wait for the next one, in
-	// the order of their requests.
+	// moveOwners bounds the owners of one move. The others wait for the next move, in the order of their requests.
 	moveOwners = 500
-	// moveWaits is how many look-ups and repeated requests of one owner may wait on a node
-	// for one move. Each of them holds a place that other owners need too.
+	// moveWaits bounds the look-ups and repeated requests of one owner that wait on a node for the next move, that is
+	// for the next write of keyspace.ListenKey. Each of them holds a place that other owners need too.
 	moveWaits = 8
-	// maxMoveWaits is how many of all owners may wait: 1 in 8 of the places of the largest node.
+	// maxMoveWaits bounds the waiting requests of all owners: 1 in 8 of the places of the largest node.
 	maxMoveWaits = 1024
-	// moveChild is how many keys one nested transaction of a move writes: etcd.MaxOps counts
-	// by depth.
+	// moveChild is how many keys one nested transaction of a move writes: etcd.MaxOps counts by depth.
 	moveChild = 100
 )
 
 // pend adds an owner's request to listen, or no longer to listen, to the swap.
 func (sw *swap) pend(owner licensing.Owner, listens bool) {
-	sw.put([]byte(layout.ListenRequestKey(owner)), layout.EncodeListenRequest(listens))
+	sw.put([]byte(keyspace.ListenRequestKey(owner)), layout.EncodeListenRequest(listens))
 	sw.pends = true
 }
 
-// awaitMove returns once requests to listen up to a revision of the store are in effect. It moves layout.ListenKey
+// awaitMove returns once requests to listen up to a revision of the store are in effect. It moves keyspace.ListenKey
 // itself if a move is due and no other request of this store is making one.
 func (s *epochs) awaitMove(ctx context.Context, revision int64) error {
 	for attempt := 0; ; {
@@ -79,14 +78,14 @@ func (s *epochs) awaitMove(ctx context.Context, revision int64) error {
 		case ctx.Err() != nil || etcd.Classify(err) == etcd.Rejected || errors.Is(err, etcd.ErrFull):
 			return err
 		default:
-			etcd.PauseBeforeReissue(ctx, attempt)
+			etcd.PauseBeforeResend(ctx, attempt)
 			attempt++
 		}
 	}
 }
 
 // nextMove reports whether requests up to a revision of the store are in effect, else how
-// long layout.ListenKey must rest before its next move, and a channel that closes when layout.ListenKey
+// long keyspace.ListenKey must rest before its next move, and a channel that closes when keyspace.ListenKey
 // moves.
 func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait time.Duration, news <-chan struct{}) {
 	f.mu.Lock()
@@ -125,7 +124,7 @@ func (s *epochs) moveInTurn(ctx context.Context, revision int64) (left bool, err
 	return s.moveListeners(ctx, revision)
 }
 
-// moveListeners moves layout.ListenKey for the owners that wait, unless it has moved lately, requests
+// moveListeners moves keyspace.ListenKey for the owners that wait, unless it has moved lately, requests
 // up to a revision of the store are in effect, or another node is first. It reports whether any
 // owner may still wait. The caller has the turn to move.
 func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, err error) {
@@ -133,8 +132,8 @@ func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, 
 		return true, nil // another request here has learned of a move, or made one, meanwhile
 	}
 	response, err := s.etcd.Txn(ctx, "list_listen_requests", nil, []clientv3.Op{
-		clientv3.OpGet(layout.ListenKey),
-		clientv3.OpGet(layout.ListenRequests, clientv3.WithPrefix(), clientv3.WithLimit(moveOwners),
+		clientv3.OpGet(keyspace.ListenKey),
+		clientv3.OpGet(keyspace.ListenRequests, clientv3.WithPrefix(), clientv3.WithLimit(moveOwners),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)),
 	}, nil)
 	if err != nil {
@@ -156,7 +155,7 @@ func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, 
 	move := layout.ListenMove{After: after}
 	for _, kv := range due {
 		change, err := readListenRequest(kv)
-		if s.etcd.Unreadable(string(kv.Key), "cell/a/"+layout.OwnerPath(change.Owner), err) {
+		if s.etcd.Unreadable(string(kv.Key), "cell/a/"+keyspace.OwnerPath(change.Owner), err) {
 			if change.Owner == (licensing.Owner{}) {
 				continue // the key names no owner
 			}
@@ -166,10 +165,10 @@ func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, 
 	}
 	next := fence.Next(move, due[len(due)-1].ModRevision)
 	landed, err := s.etcd.Txn(ctx, "move_listeners",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.ListenKey), "=", after)},
-		moveOps(next, move.Changes), []clientv3.Op{clientv3.OpGet(layout.ListenKey)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.ListenKey), "=", after)},
+		moveOps(next, move.Changes), []clientv3.Op{clientv3.OpGet(keyspace.ListenKey)})
 	if err != nil {
-		return true, err // layout.ListenKey is read again: only one move after this revision can land
+		return true, err // keyspace.ListenKey is read again: only one move after this revision can land
 	}
 	if !landed.Succeeded {
 		return true, s.noteListening(ctx, etcd.First(landed.Responses, 0), landed.Header.Revision)
@@ -201,14 +200,14 @@ func splitRequests(found []*mvccpb.KeyValue, more bool, moved int64) (due, done 
 // moveOps are the operations of a move: the fence, and the listeners' keys in nested
 // transactions without a compare.
 func moveOps(fence *layout.ListenFence, changes []layout.Listening) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpPut(layout.ListenKey, string(fence.Encode()))}
+	ops := []clientv3.Op{clientv3.OpPut(keyspace.ListenKey, string(fence.Encode()))}
 	for some := range slices.Chunk(changes, moveChild) {
 		keys := make([]clientv3.Op, len(some))
 		for i, c := range some {
 			if c.Listens {
-				keys[i] = clientv3.OpPut(layout.ListenerKey(c.Owner), "")
+				keys[i] = clientv3.OpPut(keyspace.ListenerKey(c.Owner), "")
 			} else {
-				keys[i] = clientv3.OpDelete(layout.ListenerKey(c.Owner))
+				keys[i] = clientv3.OpDelete(keyspace.ListenerKey(c.Owner))
 			}
 		}
 		ops = append(ops, clientv3.OpTxn(nil, keys, nil))
@@ -234,8 +233,8 @@ func (s *epochs) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) er
 	return nil
 }
 
-// moveLeft moves layout.ListenKey for owners whose node died before the move: their endpoints have
-// changed, as layout.WebhooksMark tells, and no caller waits for the move.
+// moveLeft moves keyspace.ListenKey for owners whose node died before the move: their endpoints have
+// changed, as keyspace.WebhooksMark tells, and no caller waits for the move.
 func (s *epochs) moveLeft(ctx context.Context, mark int64) error {
 	if mark == s.fences.markLooked.Load() {
 		return nil

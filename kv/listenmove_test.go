@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -50,7 +51,7 @@ func TestMovesHurtNoOtherOwner(t *testing.T) {
 }
 
 // TestMovesArePaced has three owners begin and cease to listen on three stores, in a loop:
-// layout.ListenKey moves once in each pause, whatever they do.
+// keyspace.ListenKey moves once in each pause, whatever they do.
 func TestMovesArePaced(t *testing.T) {
 	l := newHooksLab(t)
 	const pause = 100 * time.Millisecond
@@ -68,7 +69,7 @@ func TestMovesArePaced(t *testing.T) {
 	}
 	owners.Wait()
 	pauses := time.Since(began)/pause + 1
-	fence := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.ListenKey))(t).Kvs[0]
+	fence := kvtest.Must(l.store.etcd.Native.Get(t.Context(), keyspace.ListenKey))(t).Kvs[0]
 	if moves := fence.Version; moves < 8 || moves > int64(pauses) {
 		t.Errorf("%d moves within %d pauses; each owner waited for 8", moves, pauses)
 	}
@@ -112,8 +113,8 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	l.clean()
 }
 
-// TestMoverDies stores an endpoint on a node that dies before layout.ListenKey moves: no store acknowledges the change
-// before the move, and another node makes the move.
+// TestMoverDies stores an endpoint on a node that dies before keyspace.ListenKey moves: no store acknowledges the
+// change before the move, and another node makes the move.
 func TestMoverDies(t *testing.T) {
 	for name, look := range map[string]func(*eventsLab, *Store, licensing.Owner){
 		"another node looks by itself": func(l *eventsLab, s *Store, _ licensing.Owner) {
@@ -144,7 +145,7 @@ func TestMoverDies(t *testing.T) {
 				<-written
 				cancel()
 			}()
-			go l.awaitKey(layout.ListenRequestKey(owner), written)
+			go l.awaitKey(keyspace.ListenRequestKey(owner), written)
 			if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); !errors.Is(err,
 				licensing.ErrOutcomeUnknown) {
 				t.Errorf("the change is stored and not in effect, and the answer is %v", err)
@@ -161,7 +162,7 @@ func TestMoverDies(t *testing.T) {
 	}
 }
 
-// TestMissedMoves has a store miss more moves than layout.ListenKey names: it reads every
+// TestMissedMoves has a store miss more moves than keyspace.ListenKey names: it reads every
 // listener, and then follows the moves again.
 func TestMissedMoves(t *testing.T) {
 	l := newHooksLab(t)
@@ -202,7 +203,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 	owner, next := acct("garbled"), acct("next")
 	ref := l.license(l.store, owner)
 	l.hook(l.store, owner, subscribe(owner))
-	kvtest.Must(l.store.etcd.Native.Put(t.Context(), layout.ListenKey, "\x02"))(t)
+	kvtest.Must(l.store.etcd.Native.Put(t.Context(), keyspace.ListenKey, "\x02"))(t)
 	s := l.open(nil)
 	for _, store := range []*Store{l.store, s} {
 		l.commit(store, l.bound(store, ref, fmt.Sprintf("%x", store.incarnation)))
@@ -219,7 +220,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 // wantNoRequests checks that no request to listen is in the store.
 func (l *eventsLab) wantNoRequests() {
 	l.t.Helper()
-	if left := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.ListenRequests,
+	if left := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), keyspace.ListenRequests,
 		clientv3.WithPrefix()))(l.t); left.Count > 0 {
 		l.t.Errorf("%d requests to listen are left", left.Count)
 	}

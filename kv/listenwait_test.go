@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -42,13 +43,13 @@ func (k *slowKV) Txn(
 	return k.KVClient.Txn(ctx, request, opts...)
 }
 
-// moveThrough makes a store send its reads and moves of layout.ListenKey through k.
+// moveThrough makes a store send its reads and moves of keyspace.ListenKey through k.
 func (k *slowKV) moveThrough(s *Store) {
 	k.KVClient = s.etcd.Remote
 	s.etcd.KV = clientv3.NewKVFromKVClient(k, s.etcd.Native)
 }
 
-// orphan stores an endpoint on a node that dies before layout.ListenKey moves.
+// orphan stores an endpoint on a node that dies before keyspace.ListenKey moves.
 func (l *eventsLab) orphan(owner licensing.Owner) {
 	l.t.Helper()
 	dies := l.open(nil)
@@ -60,15 +61,15 @@ func (l *eventsLab) orphan(owner licensing.Owner) {
 		<-written
 		cancel()
 	}()
-	go l.awaitKey(layout.ListenRequestKey(owner), written)
+	go l.awaitKey(keyspace.ListenRequestKey(owner), written)
 	if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); err == nil {
 		l.t.Fatal("the change took effect")
 	}
 }
 
-// TestManyWaitForOneMove: look-ups wait for one move on a store whose etcd is slow. One of them moves layout.ListenKey,
-// and the others send no request to etcd. A look-up beyond moveWaits of the same owner is refused at once; another
-// owner's is not.
+// TestManyWaitForOneMove: look-ups wait for one move on a store whose etcd is slow. One of them moves
+// keyspace.ListenKey, and the others send no request to etcd. A look-up beyond moveWaits of the same owner is refused
+// at once; another owner's is not.
 func TestManyWaitForOneMove(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("herd")
@@ -116,7 +117,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 	l.wantListeners(owner)
 }
 
-// TestSealingWaitsForNoMove reads the epoch while a request moves layout.ListenKey: a slow move
+// TestSealingWaitsForNoMove reads the epoch while a request moves keyspace.ListenKey: a slow move
 // does not keep events out of the feed.
 func TestSealingWaitsForNoMove(t *testing.T) {
 	l := newHooksLab(t)
@@ -136,7 +137,7 @@ func TestWaitWithoutARequest(t *testing.T) {
 	s := l.open(nil)
 	k := &slowKV{}
 	k.moveThrough(s)
-	now := kvtest.Must(s.etcd.Native.Get(t.Context(), layout.ListenKey))(t).Header.Revision
+	now := kvtest.Must(s.etcd.Native.Get(t.Context(), keyspace.ListenKey))(t).Header.Revision
 	if err := s.awaitMove(t.Context(), now); err != nil || k.sent.Load() > 5 {
 		t.Errorf("%v after %d transactions", err, k.sent.Load())
 	}
@@ -149,9 +150,9 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 	const owners = moveOwners + 50
 	for i := range owners {
 		kvtest.Must(l.store.etcd.Native.Put(t.Context(),
-			layout.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
+			keyspace.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
 	}
-	kvtest.Must(l.store.etcd.Native.Put(t.Context(), layout.WebhooksMark, ""))(t)
+	kvtest.Must(l.store.etcd.Native.Put(t.Context(), keyspace.WebhooksMark, ""))(t)
 	dies := l.open(nil)
 	(&slowKV{refuse: func(request *etcdserverpb.TxnRequest) error {
 		if child := request.Success[0].GetRequestTxn(); child != nil && len(child.Compare) == 1 {
@@ -178,7 +179,7 @@ func TestUnreadableListenRequest(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("unread")
 	l.orphan(owner)
-	kvtest.Must(l.store.etcd.Native.Put(t.Context(), layout.ListenRequestKey(owner), "\x02"))(t)
+	kvtest.Must(l.store.etcd.Native.Put(t.Context(), keyspace.ListenRequestKey(owner), "\x02"))(t)
 	loadOne(t, l.open(nil), licensing.WebhooksRef(owner))
 	l.wantListeners(owner)
 	l.clean()
@@ -208,7 +209,7 @@ func TestRestoreBringsARequestBack(t *testing.T) {
 			d.backup = backUp(t, d.etcd)
 			kvtest.Must(d.store.readOpenEpoch(d.ctx()))(t)
 			l.wantListeners(labListener, owner)
-			d.restore(layout.RevisionBump)
+			d.restore(keyspace.RevisionBump)
 			l.etcd = d.etcd
 			look(d, owner)
 			l.wantListeners(labListener, owner)

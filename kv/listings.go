@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -18,7 +19,7 @@ const (
 	// licensePosition is how many bytes of a license's place in the listing a cursor shows. The whole place has the
 	// license's id, which opens the license like its key, so it must not be part of a URL. The bytes shown still
 	// distinguish licenses that were created in the same millisecond.
-	licensePosition = layout.TimeSize + 8
+	licensePosition = keyspace.TimeSize + 8
 	// listBatch is how many records of a listing are read at a time: a license
 	// takes two operations of a request's 128.
 	listBatch = 50
@@ -80,7 +81,7 @@ func collect[T any](ctx context.Context, w *walk, page store.Page, read func(con
 // listings: the buyer's orders, which older builds list too, and then the licenses that name the buyer themselves.
 func (s *views) ListLicenses(
 	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
-	keep func(*licensing.License) bool,
+	keep func(*store.LicenseView) bool,
 ) (store.List[store.LicenseView], error) {
 	if orderNo, from := cutIndex(page.Before); from > 0 {
 		return s.continueOrder(ctx, owner, of, page, keep, orderNo, from)
@@ -88,17 +89,17 @@ func (s *views) ListLicenses(
 	var w *walk
 	switch {
 	case of.BuyerEmail != "":
-		named := layout.LicensesOfBuyer(owner, of.BuyerEmail)
+		named := keyspace.LicensesOfBuyer(owner, of.BuyerEmail)
 		if page.Before != "" && !isOrder(string(page.Before)) {
 			w = s.walkFrom(owner, named, page.Before)
 			break
 		}
-		w = s.walkFrom(owner, layout.OrdersOfBuyer(owner, of.BuyerEmail), page.Before)
+		w = s.walkFrom(owner, keyspace.OrdersOfBuyer(owner, of.BuyerEmail), page.Before)
 		w.then = s.walkFrom(owner, named, "")
 	case of.Reference != "":
-		w = s.walkFrom(owner, layout.LicensesOfReference(owner, of.Reference), page.Before)
+		w = s.walkFrom(owner, keyspace.LicensesOfReference(owner, of.Reference), page.Before)
 	default:
-		w = s.walkFrom(owner, layout.LicensesOf(owner), page.Before)
+		w = s.walkFrom(owner, keyspace.LicensesOf(owner), page.Before)
 	}
 	many := "" // an order with several licenses
 	read := func(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
@@ -146,7 +147,7 @@ func cutIndex(position store.Position) (orderNo string, i int) {
 // continueOrder reads a page of a buyer's licenses that begins with the license with index from of an order.
 func (s *views) continueOrder(
 	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
-	keep func(*licensing.License) bool, orderNo string, from int,
+	keep func(*store.LicenseView) bool, orderNo string, from int,
 ) (list store.List[store.LicenseView], err error) {
 	orders, err := s.readOrders(ctx, owner, of.BuyerEmail, []string{orderNo})
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *views) continueOrder(
 
 // keepOf returns which of the licenses in a customer's listings a page has. The customer of a license may have changed
 // since the license was listed.
-func keepOf(of licensing.Customer, keep func(*licensing.License) bool) func(*store.LicenseView) bool {
+func keepOf(of licensing.Customer, keep func(*store.LicenseView) bool) func(*store.LicenseView) bool {
 	if keep == nil && of == (licensing.Customer{}) {
 		return nil
 	}
@@ -197,7 +198,7 @@ func keepOf(of licensing.Customer, keep func(*licensing.License) bool) func(*sto
 		if v.License.OrderNo != "" {
 			wants.BuyerEmail = "" // the order names the buyer, as readOrders found
 		}
-		return v.Metadata.Has(wants) && (keep == nil || keep(&v.License))
+		return v.Metadata.Has(wants) && (keep == nil || keep(v))
 	}
 }
 
@@ -212,7 +213,7 @@ func (s *views) listedLicenses(
 	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
 		var ok bool
-		if ids[i], ok = layout.LicenseIDOf(slot, position[min(len(position), layout.TimeSize):]); !ok {
+		if ids[i], ok = keyspace.LicenseIDOf(slot, position[min(len(position), keyspace.TimeSize):]); !ok {
 			return nil, layout.Internal(fmt.Errorf("the listing of licenses: %w", layout.ErrMalformed))
 		}
 	}
@@ -264,7 +265,7 @@ func (s *views) licensesOfOrders(
 func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*store.LicenseView, error) {
 	keys := make([]string, 0, 2*len(ids))
 	for _, id := range ids {
-		keys = append(keys, layout.LicenseKey(id), layout.MetadataKey(id))
+		keys = append(keys, keyspace.LicenseKey(id), keyspace.MetadataKey(id))
 	}
 	found, err := s.etcd.GetAll(ctx, "list_licenses", keys)
 	if err != nil {
@@ -274,7 +275,9 @@ func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 	for i, id := range ids {
 		// The page is empty, so viewStored reads no device and needs no revision. All its errors concern the value.
 		views[i], err = s.viewStored(ctx, id, found[2*i], found[2*i+1], store.DevicePage{}, 0)
-		s.etcd.Unreadable(keys[2*i], "a license", err)
+		if err != nil {
+			s.unreadableView(keys[2*i], keys[2*i+1], found[2*i+1], err)
+		}
 	}
 	return views, nil
 }
@@ -283,9 +286,9 @@ func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 func (s *views) ListOrders(
 	ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.Order) bool,
 ) (store.List[licensing.Order], error) {
-	listing := layout.OrdersOf(owner)
+	listing := keyspace.OrdersOf(owner)
 	if buyerEmail != "" {
-		listing = layout.OrdersOfBuyer(owner, buyerEmail)
+		listing = keyspace.OrdersOfBuyer(owner, buyerEmail)
 	}
 	read := func(ctx context.Context, orderNos []string) ([]*licensing.Order, error) {
 		return s.readOrders(ctx, owner, buyerEmail, orderNos)
@@ -310,7 +313,7 @@ func (s *views) readOrders(
 ) ([]*licensing.Order, error) {
 	keys := make([]string, len(orderNos))
 	for i, orderNo := range orderNos {
-		keys[i] = layout.OrderKey(owner, orderNo)
+		keys[i] = keyspace.OrderKey(owner, orderNo)
 	}
 	found, err := s.etcd.GetAll(ctx, "list_orders", keys)
 	if err != nil {
@@ -339,10 +342,10 @@ func (s *views) ListProducts(
 	read := func(ctx context.Context, positions []string) ([]*licensing.Product, error) {
 		keys := make([]string, len(positions))
 		for i, position := range positions {
-			if len(position) <= layout.TimeSize {
+			if len(position) <= keyspace.TimeSize {
 				return nil, layout.Internal(fmt.Errorf("the listing of products: %w", layout.ErrMalformed))
 			}
-			keys[i] = layout.ProductKey(owner, position[layout.TimeSize:])
+			keys[i] = keyspace.ProductKey(owner, position[keyspace.TimeSize:])
 		}
 		found, err := s.etcd.GetAll(ctx, "list_products", keys)
 		if err != nil {
@@ -353,7 +356,7 @@ func (s *views) ListProducts(
 			if kv == nil {
 				continue
 			}
-			stored, err := layout.DecodeProduct(licensing.ProductRef(owner, positions[i][layout.TimeSize:]), kv.Value)
+			stored, err := layout.DecodeProduct(licensing.ProductRef(owner, positions[i][keyspace.TimeSize:]), kv.Value)
 			if s.etcd.Unreadable(keys[i], keys[i], err) {
 				continue
 			}
@@ -361,7 +364,7 @@ func (s *views) ListProducts(
 		}
 		return products, nil
 	}
-	return collect(ctx, s.walkFrom(owner, layout.ProductsOf(owner), page.Before), page, read, nil)
+	return collect(ctx, s.walkFrom(owner, keyspace.ProductsOf(owner), page.Before), page, read, nil)
 }
 
 // ListAPIKeys reads a page of an owner's API keys, the newest id first.
@@ -371,7 +374,7 @@ func (s *views) ListAPIKeys(
 	read := func(ctx context.Context, ids []string) ([]*licensing.APIKey, error) {
 		entries := make([]string, len(ids))
 		for i, id := range ids {
-			entries[i] = layout.APIKeyIndexKey(owner, id)
+			entries[i] = keyspace.APIKeyIndexKey(owner, id)
 		}
 		found, err := s.etcd.GetAll(ctx, "list_api_keys", entries)
 		if err != nil {
@@ -393,5 +396,5 @@ func (s *views) ListAPIKeys(
 		}
 		return keys, nil
 	}
-	return collect(ctx, s.walkFrom(owner, layout.APIKeysOf(owner), page.Before), page, read, nil)
+	return collect(ctx, s.walkFrom(owner, keyspace.APIKeysOf(owner), page.Before), page, read, nil)
 }

@@ -13,6 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/internal/depth"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -115,8 +117,8 @@ func crowd(t testing.TB, n int) licensing.Owner {
 		binary.BigEndian.PutUint64(entropy[4:], random.Uint64())
 		license := layout.License{License: *licensing.DefaultTerms().Issue(kvtest.Keys.Mint("LIC", owner,
 			entropy), owner, "pro", "", at)}
-		put(layout.LicenseKey(license.License.Key.ID()), license.Encode())
-		for _, key := range entryKeys(layout.ListingKey(owner, at, license.License.Key.ID())) {
+		put(keyspace.LicenseKey(license.License.Key.ID()), license.Encode())
+		for _, key := range entryKeys(keyspace.ListingKey(owner, at, license.License.Key.ID())) {
 			put(key, nil)
 		}
 		flush(60)
@@ -150,12 +152,13 @@ func (p *pageWork) String() string {
 // beginning and deep inside. The work of etcd for a page is bounded and does not
 // grow with the number of licenses.
 func TestPagesCostTheSame(t *testing.T) {
+	depth.NotRaced(t)
 	s, kv := workStore(t)
-	nothing := func(*licensing.License) bool { return false }
+	nothing := func(*store.LicenseView) bool { return false }
 	for _, c := range []struct {
 		name         string
 		limit, pages int
-		keep         func(*licensing.License) bool
+		keep         func(*store.LicenseView) bool
 		// The most work of etcd for a page, on average and for any page.
 		average, most work
 	}{
@@ -202,7 +205,7 @@ func TestPagesCostTheSame(t *testing.T) {
 // middle is a position in the middle of an owner's licenses.
 func middle(t testing.TB, s *Store, owner licensing.Owner, n int) store.Position {
 	t.Helper()
-	positions, err := s.walkFrom(owner, layout.LicensesOf(owner), "").next(t.Context(), n/2)
+	positions, err := s.walkFrom(owner, keyspace.LicensesOf(owner), "").next(t.Context(), n/2)
 	if err != nil || len(positions) != n/2 {
 		t.Fatal(len(positions), err)
 	}

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -21,12 +22,12 @@ type stored struct {
 	customer  licensing.Customer // of a license: the customer that this metadata names
 	newer     []byte             // of that metadata: fields that only a newer format knows
 	writers   []layout.Writer
-	unknown   []byte          // fields that only a newer format knows
-	lastEvent layout.Location // of the latest event
-	listens   bool            // of a license: its owner listened, as far as was known
-	due       layout.Due      // of a license, an order or a product: what was due, and so its place in the index
+	unknown   []byte            // fields that only a newer format knows
+	lastEvent keyspace.Location // of the latest event
+	listens   bool              // of a license: its owner listened, as far as was known
+	due       keyspace.Due      // of a license, an order or a product: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see
-	// layout.BuyerListingKey and layout.CatalogKey. Of a claim: its place by age.
+	// keyspace.BuyerListingKey and keyspace.CatalogKey. Of a claim: its place by age.
 	listed string
 	sale   layout.Entry // of a payment: its entry among the sales of its owner
 	// Of an owner's endpoints of webhooks: as they were read, and the revision of the
@@ -34,7 +35,7 @@ type stored struct {
 	webhooks    *layout.Webhooks
 	request     int64
 	sealedUnder string // of an owner's receipt keys: the master key that seals the root secret
-	// Of an owner's usage: the revision of layout.RecountKey; 0: there is no such key.
+	// Of an owner's usage: the revision of keyspace.RecountKey; 0: there is no such key.
 	recountAt int64
 	// Of a license:
 	inline   []layout.InlineDevice // the devices in its record, in the order they were bound
@@ -91,7 +92,7 @@ func (s *Store) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot
 func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, error) {
 	var reads [][]byte
 	for i := range queries {
-		reads = appendKeys(reads, &queries[i], []byte(layout.RecordKey(queries[i].Ref)))
+		reads = appendKeys(reads, &queries[i], []byte(keyspace.RecordKey(queries[i].Ref)))
 	}
 	r := s.read(ctx, "load", &batchItem{reads: reads})
 	if r.err != nil {
@@ -128,9 +129,9 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 		k := []byte(key)
 		check.compares, check.reads = append(check.compares, etcd.Unchanged(k, revision)), append(check.reads, k)
 	}
-	demand(layout.RecordKey(ref), known.revision)
+	demand(keyspace.RecordKey(ref), known.revision)
 	for device := range known.assumed {
-		demand(layout.DeviceKey(ref.LicenseID(), device), 0)
+		demand(keyspace.DeviceKey(ref.LicenseID(), device), 0)
 	}
 	r := s.read(ctx, "check", check)
 	if r.err != nil {
@@ -157,18 +158,18 @@ func (s *requests) read(ctx context.Context, operation string, p *batchItem) rep
 func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	keys = append(keys, record)
 	if q.metadata() {
-		keys = append(keys, []byte(layout.MetadataKey(q.Ref.LicenseID())))
+		keys = append(keys, []byte(keyspace.MetadataKey(q.Ref.LicenseID())))
 	}
 	switch q.Ref.Kind {
 	case licensing.KindWebhooks:
-		keys = append(keys, []byte(layout.ListenRequestKey(q.Ref.Owner)))
+		keys = append(keys, []byte(keyspace.ListenRequestKey(q.Ref.Owner)))
 	case licensing.KindUsage:
-		keys = append(keys, []byte(layout.RecountKey))
+		keys = append(keys, []byte(keyspace.RecountKey))
 	}
 	if q.devices && q.Ref.Kind == licensing.KindLicense {
 		id := q.Ref.LicenseID()
 		for _, device := range q.Devices {
-			keys = append(keys, []byte(layout.DeviceKey(id, device)))
+			keys = append(keys, []byte(keyspace.DeviceKey(id, device)))
 		}
 	}
 	return keys
@@ -266,15 +267,16 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 	case licensing.KindOrder:
 		var order *layout.Order
 		order, err = layout.DecodeOrder(want.Ref, record.Value)
-		token.writers, token.unknown, token.due = order.Writers, order.Unknown, layout.DueOf(order.Order.Due())
+		token.writers, token.unknown, token.due = order.Writers, order.Unknown, keyspace.DueOf(order.Order.Due())
 		token.lastEvent = order.LastEvent
-		token.listed = layout.BuyerListingKey(&order.Order)
+		token.listed = keyspace.BuyerListingKey(&order.Order)
 		snapshot.Record.Order = &order.Order
 	case licensing.KindProduct:
 		var product *layout.Product
 		product, err = layout.DecodeProduct(want.Ref, record.Value)
-		token.writers, token.unknown, token.due = product.Writers, product.Unknown, layout.DueOf(product.Product.Due())
-		token.listed = layout.CatalogKey(want.Ref, &product.Product)
+		token.writers, token.unknown = product.Writers, product.Unknown
+		token.due = keyspace.DueOf(product.Product.Due())
+		token.listed = keyspace.CatalogKey(want.Ref, &product.Product)
 		snapshot.Record.Product = &product.Product
 	case licensing.KindWebhooks:
 		var webhooks *layout.Webhooks
@@ -319,14 +321,15 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		snapshot.Record.ReceiptKeys = &keys.ReceiptKeys
 	case licensing.KindClaim:
 		snapshot.Record.Claim, token.writers, err = layout.DecodeClaim(record.Value)
-		token.listed = layout.ClaimAgeKey(snapshot.Record.Claim.CreatedAt, want.Ref.Owner, want.Ref.ID)
+		token.listed = keyspace.ClaimAgeKey(snapshot.Record.Claim.CreatedAt, want.Ref.Owner, want.Ref.ID)
 	case licensing.KindLicense:
 		var license *layout.License
 		license, err = layout.DecodeLicense(want.Ref.LicenseID(), record.Value)
 		if err != nil {
 			break
 		}
-		token.writers, token.unknown, token.due = license.Writers, license.Unknown, layout.DueOf(license.License.Due())
+		token.writers, token.unknown = license.Writers, license.Unknown
+		token.due = keyspace.DueOf(license.License.Due())
 		snapshot.Writer = layout.LastWriter(license.Writers)
 		token.inline, token.spilled, token.lastEvent = license.Devices, license.Spilled, license.LastEvent
 		snapshot.Record.License = &license.License
@@ -386,8 +389,7 @@ func knownEntries(wanted []string, own []*mvccpb.KeyValue, devices licensing.Dev
 		if known == nil {
 			known = make(map[string]knownDevice, len(own))
 		}
-		device := devices[wanted[i]].Device
-		known[wanted[i]] = knownDevice{&device, kv.ModRevision}
+		known[wanted[i]] = knownDevice{kv.Value, kv.ModRevision}
 	}
 	return known
 }

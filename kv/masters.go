@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -19,8 +19,8 @@ import (
 func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
 	current := ring.Current().ID
 	response, err := s.etcd.Txn(ctx, "check_ring", nil, []clientv3.Op{
-		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix()),
-		clientv3.OpGet(layout.RetiredMasterKey(current), clientv3.WithKeysOnly()),
+		clientv3.OpGet(keyspace.MastersPrefix, clientv3.WithPrefix()),
+		clientv3.OpGet(keyspace.RetiredMasterKey(current), clientv3.WithKeysOnly()),
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
@@ -30,7 +30,7 @@ func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) erro
 		problems = append(problems, errRetired(current))
 	}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
-		id := string(kv.Key[len(layout.MastersPrefix):])
+		id := string(kv.Key[len(keyspace.MastersPrefix):])
 		master, found := ring.Lookup(id)
 		if !found {
 			problems = append(problems,
@@ -54,7 +54,7 @@ func (s *apiKeys) UseMaster(ctx context.Context, master licensing.MasterKey) err
 	if err != nil {
 		return err
 	}
-	at, retired := layout.MasterKeyKey(master.ID), layout.RetiredMasterKey(master.ID)
+	at, retired := keyspace.MasterKeyKey(master.ID), keyspace.RetiredMasterKey(master.ID)
 	var inDoubt bool
 	response, err := s.etcd.Resolve(ctx, "use_master", &inDoubt,
 		[]clientv3.Cmp{
@@ -83,7 +83,7 @@ func matches(master licensing.MasterKey, fingerprint []byte) (bool, error) {
 
 // masterInUse demands that the store has a fingerprint of the master key.
 func masterInUse(id string) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(layout.MasterKeyKey(id)), ">", 0)
+	return clientv3.Compare(clientv3.CreateRevision(keyspace.MasterKeyKey(id)), ">", 0)
 }
 
 func errOtherMaster(id string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/maypok86/otter/v2"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -141,7 +142,7 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	}
 	token := &stored{
 		revision: last.revision, size: len(last.value), writers: license.Writers, unknown: license.Unknown,
-		due:    layout.DueOf(license.License.Due()),
+		due:    keyspace.DueOf(license.License.Due()),
 		inline: license.Devices, spilled: license.Spilled, lastEvent: license.LastEvent, slot: slot,
 	}
 	snapshot := store.Snapshot{Token: token, Record: licensing.Record{License: &license.License}}
@@ -214,7 +215,12 @@ func (s *Store) recallDevices(
 		for _, device := range wanted {
 			switch standing, known := r.find(device); standing {
 			case bound:
-				devices[device] = &licensing.DeviceEntry{Device: *known.device, Bound: true}
+				decoded, err := layout.DecodeDeviceValue(known.value)
+				if err != nil { // a read says why
+					unsure = append(unsure, device)
+					continue
+				}
+				devices[device] = &licensing.DeviceEntry{Device: decoded, Bound: true}
 				if token.entries == nil {
 					token.entries = make(map[string]knownDevice, len(wanted))
 				}
@@ -266,7 +272,7 @@ func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snap
 		return
 	}
 	read := &findings{
-		revision: record.ModRevision, entries: token.entries, corrects: corrects,
+		revision: record.ModRevision, devices: q.Devices, entries: token.entries, corrects: corrects,
 		own: layout.LastWriter(token.writers) == s.incarnation,
 	}
 	for _, device := range q.Devices {
@@ -278,7 +284,6 @@ func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snap
 			token.slot.distrust.Store(distrustAfterGuess)
 		}
 		s.memory.devices.note(id, device, bound)
-		read.devices = append(read.devices, snapshot.Record.Devices[device].Device)
 	}
 	s.memory.deviceCaches.learn(id, read)
 }

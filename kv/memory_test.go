@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -18,7 +19,7 @@ import (
 func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	t.Helper()
 	ref := licensing.LicenseRef(putDevices(t, count,
-		func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }))
+		func(i int) store.DeviceCursor { return keyspace.DevicePosition(fmt.Sprint("d-", i)) }))
 	loadOne(t, s, ref)
 	return ref
 }

@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/deliveries"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/service"
@@ -95,7 +95,7 @@ func (n *neighbor) changesAndReads(ctx context.Context, wrong complain) {
 	if err != nil {
 		wrong("order", err)
 	}
-	kvtest.Must(n.client.Put(ctx, layout.EpochKey, ""))(n.t) // seals the epoch
+	kvtest.Must(n.client.Put(ctx, keyspace.EpochKey, ""))(n.t) // seals the epoch
 	bound, ordered := false, false
 	for more := true; more; {
 		page, err := n.store.ReadEvents(ctx, n.owner, store.FeedPage{After: n.behind, Limit: 100})
@@ -128,8 +128,8 @@ func (n *neighbor) lists(ctx context.Context, wrong complain) {
 		wrong("create an API key", err)
 	}
 	n.keys = append(n.keys, key)
-	uses := []store.KeyUse{{Hash: [32]byte(n.value(layout.APIKeyIndexKey(n.owner, key.ID))), At: n.now}}
-	if hash := n.value(layout.APIKeyIndexKey(labOwner, "key_0elab")); len(hash) == 32 {
+	uses := []store.KeyUse{{Hash: [32]byte(n.value(keyspace.APIKeyIndexKey(n.owner, key.ID))), At: n.now}}
+	if hash := n.value(keyspace.APIKeyIndexKey(labOwner, "key_0elab")); len(hash) == 32 {
 		uses = append(uses, store.KeyUse{Hash: [32]byte(hash), At: kvtest.Time})
 	}
 	if err := n.store.NoteKeysUsed(ctx, uses); err != nil {
@@ -240,10 +240,10 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 			wrong("the sweep of claims", err)
 		}
 	}
-	if n.count(layout.ClaimKey(n.owner, hash)) > 0 {
+	if n.count(keyspace.ClaimKey(n.owner, hash)) > 0 {
 		wrong("the sweep of claims", nil)
 	}
-	for x := range layout.DueIndexes() {
+	for x := range keyspace.DueIndexes() {
 		slots, err := n.store.DueSlots(ctx, x.Kind, store.DueSpan{Until: labEnd})
 		if err != nil {
 			wrong("the slots with due work", err, x.Kind)
@@ -254,7 +254,8 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 			}
 		}
 	}
-	if list, err := n.store.ReadRevocations(ctx, labOwner, 0); err != nil || list.Epoch == 0 {
+	wanted := store.RevocationsWanted{Most: 100}
+	if list, err := n.store.ReadRevocations(ctx, labOwner, wanted); err != nil || list.Epoch == 0 {
 		wrong("the list of revocations", err, list)
 	}
 	if _, err := n.store.SweepRevocations(ctx, 1); err != nil {
@@ -302,7 +303,7 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 			}
 		}
 	}
-	if left := n.count(layout.EventsOf(n.owner)); left > 0 {
+	if left := n.count(keyspace.EventsOf(n.owner)); left > 0 {
 		wrong("retention leaves the neighbor's events", nil, left)
 	}
 	n.now = n.now.Add(24 * time.Hour)

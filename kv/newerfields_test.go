@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -19,7 +20,7 @@ func TestNewerFormat(t *testing.T) {
 	ctx := t.Context()
 	read := func() []byte {
 		t.Helper()
-		r, err := server.Client.Get(ctx, layout.RecordKey(ref))
+		r, err := server.Client.Get(ctx, keyspace.RecordKey(ref))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 	unknown := protowire.AppendFixed64(protowire.AppendTag(kvtest.NewerField(), 98, protowire.Fixed64Type), 42)
 	newer := append(stored.Encode(), unknown...)
-	if _, err := server.Client.Put(ctx, layout.RecordKey(ref), string(newer)); err != nil {
+	if _, err := server.Client.Put(ctx, keyspace.RecordKey(ref), string(newer)); err != nil {
 		t.Fatal(err)
 	}
 	if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, "a"), "a")); err != nil || !outcome.Landed {
@@ -50,7 +51,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 
 	// The metadata of the license keeps its newer fields too.
-	place := layout.MetadataKey(ref.LicenseID())
+	place := keyspace.MetadataKey(ref.LicenseID())
 	newer = append(layout.EncodeMetadata(licensing.Metadata{Object: `{"a":1}`}, nil), unknown...)
 	if _, err := server.Client.Put(ctx, place, string(newer)); err != nil {
 		t.Fatal(err)

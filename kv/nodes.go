@@ -11,6 +11,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -23,18 +24,19 @@ const (
 	// maxNodes bounds how many nodes one read finds.
 	maxNodes = 1000
 	// stampEvery is how often a node stores its time.
-	stampEvery = time.Second
+	stampEvery = 500 * time.Millisecond
 )
 
 // errUnregistered reports that a node's registration is gone, though its lease may live.
 var errUnregistered = fmt.Errorf("%w: the registration is gone", licensing.ErrUnavailable)
 
 // Register keeps a node registered, under a lease, until ctx ends, and then removes the
-// registration. Each second Register stores the time that clock stamps, and gives clock all
-// nodes' times. Register does not fail: it tries again.
-func (s *Store) Register(ctx context.Context, r store.Registration, clock store.Stamper) {
+// registration. Each half second Register stores the time that clock stamps along with what
+// current returns, and gives clock all nodes' times. The incarnation of current never changes.
+// Register does not fail: it tries again.
+func (s *Store) Register(ctx context.Context, current func() store.Registration, clock store.Stamper) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		began, err := s.register(ctx, r, clock)
+		began, err := s.register(ctx, current, clock)
 		if ctx.Err() != nil {
 			return
 		}
@@ -51,19 +53,27 @@ func (s *Store) Register(ctx context.Context, r store.Registration, clock store.
 
 // register registers a node for as long as its lease lives, and reports whether it
 // ever was registered.
-func (s *Store) register(ctx context.Context, r store.Registration, clock store.Stamper) (began bool, err error) {
-	return s.etcd.UnderLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation),
+func (s *Store) register(
+	ctx context.Context, current func() store.Registration, clock store.Stamper,
+) (began bool, err error) {
+	r := current()
+	return s.etcd.UnderLease(ctx, "lease of the node", registrationTTL, keyspace.NodeKey(r.Incarnation),
 		string(layout.EncodeNode(r, time.Time{})),
-		func(ctx context.Context, lease clientv3.LeaseID) error { return s.keepStamping(ctx, r, clock, lease) })
+		func(ctx context.Context, lease clientv3.LeaseID) error {
+			return s.keepStamping(ctx, current, clock, lease)
+		})
 }
 
-// keepStamping stores a node's time each second, until ctx ends or the registration is gone.
+// keepStamping stores a node's time each half second, until ctx ends or the registration is gone.
+// Once keepStamping has returned, the registration may be removed: other nodes form majorities
+// without the node, so the node no longer acts by its clock.
 func (s *Store) keepStamping(
-	ctx context.Context, r store.Registration, clock store.Stamper, lease clientv3.LeaseID,
+	ctx context.Context, current func() store.Registration, clock store.Stamper, lease clientv3.LeaseID,
 ) error {
+	defer clock.Leave()
 	revision := int64(0) // not known
 	for ctx.Err() == nil {
-		now, stored, err := s.stamp(ctx, r, clock, lease, revision)
+		now, stored, err := s.stamp(ctx, current(), clock, lease, revision)
 		switch {
 		case errors.Is(err, errUnregistered):
 			return err
@@ -86,8 +96,8 @@ func (s *Store) keepStamping(
 func (s *Store) stamp(
 	ctx context.Context, r store.Registration, clock store.Stamper, lease clientv3.LeaseID, revision int64,
 ) (now int64, stored bool, err error) {
-	key := layout.NodeKey(r.Incarnation)
-	list := clientv3.OpGet(layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	key := keyspace.NodeKey(r.Incarnation)
+	list := clientv3.OpGet(keyspace.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 	value := string(layout.EncodeNode(r, clock.Stamp()))
 	done, err := s.etcd.Txn(ctx, "stamp", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", revision)},
 		[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(lease)), list}, []clientv3.Op{list})
@@ -118,7 +128,7 @@ func (s *Store) compareClocks(ctx context.Context, clock store.Stamper) {
 // stamps returns the times in registrations. Nodes of an older version have none.
 func (s *Store) stamps(kvs []*mvccpb.KeyValue) (stamps []store.Stamp) {
 	for _, kv := range kvs {
-		r, at, err := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
+		r, at, err := layout.DecodeNode(string(kv.Key[len(keyspace.NodesPrefix):]), kv.Value)
 		if err == nil && !at.IsZero() {
 			stamps = append(stamps,
 				store.Stamp{Node: r.Incarnation, At: at, Created: kv.CreateRevision, Version: kv.Version})
@@ -128,7 +138,7 @@ func (s *Store) stamps(kvs []*mvccpb.KeyValue) (stamps []store.Stamp) {
 }
 
 func (s *Store) listNodes(ctx context.Context) (*clientv3.GetResponse, error) {
-	return s.etcd.List(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	return s.etcd.List(ctx, "nodes", keyspace.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 }
 
 // Nodes lists the nodes that are up and listen to other nodes, including this node. A dead node may be among them for
@@ -140,7 +150,7 @@ func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
 	}
 	var nodes []store.Registration
 	for _, kv := range response.Kvs {
-		r, _, err := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
+		r, _, err := layout.DecodeNode(string(kv.Key[len(keyspace.NodesPrefix):]), kv.Value)
 		if !s.etcd.Unreadable(string(kv.Key), "the registration of a node", err) && r.Address != "" {
 			nodes = append(nodes, r)
 		}

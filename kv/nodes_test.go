@@ -5,11 +5,13 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/node/store"
@@ -41,7 +43,8 @@ type stamper struct {
 	ahead    time.Duration
 	mu       sync.Mutex
 	last     []store.Stamp
-	compared int // how often stamps were read
+	compared int    // how often stamps were read
+	leave    func() // nil: nothing
 }
 
 func (s *stamper) Stamp() time.Time { return time.Now().Add(s.ahead) }
@@ -51,6 +54,12 @@ func (s *stamper) Compare(stamps []store.Stamp) {
 	defer s.mu.Unlock()
 	s.last = stamps
 	s.compared++
+}
+
+func (s *stamper) Leave() {
+	if s.leave != nil {
+		s.leave()
+	}
 }
 
 // count returns how often stamps were read.
@@ -75,11 +84,17 @@ func (s *stamper) of(node store.Incarnation) (stamp store.Stamp) {
 // registered keeps a node registered until the test ends, or until leave is called.
 func registered(t *testing.T, s *Store, r store.Registration, clock store.Stamper) (leave func()) {
 	t.Helper()
+	return registeredAs(t, s, func() store.Registration { return r }, clock)
+}
+
+// registeredAs is registered with a registration that may change.
+func registeredAs(t *testing.T, s *Store, current func() store.Registration, clock store.Stamper) (leave func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Register(ctx, r, clock)
+		s.Register(ctx, current, clock)
 	}()
 	leave = func() {
 		cancel()
@@ -125,7 +140,7 @@ func TestLateStamp(t *testing.T) {
 	r := registration(s)
 	r.Incarnation = store.Incarnation{'l', 'a', 't', 'e'}
 	ctx := t.Context()
-	_, err := s.etcd.UnderLease(ctx, "lease", registrationTTL, layout.NodeKey(r.Incarnation),
+	_, err := s.etcd.UnderLease(ctx, "lease", registrationTTL, keyspace.NodeKey(r.Incarnation),
 		string(layout.EncodeNode(r, time.Time{})), func(ctx context.Context, lease clientv3.LeaseID) error {
 			first, stored, err := s.stamp(ctx, r, clock, lease, 0)
 			if err != nil || stored {
@@ -144,7 +159,7 @@ func TestLateStamp(t *testing.T) {
 				clock.of(r.Incarnation).Version != newest.Version+1 {
 				t.Errorf("%+v after %+v, %v", clock.of(r.Incarnation), newest, err)
 			}
-			if _, err = server.Client.Delete(ctx, layout.NodeKey(r.Incarnation)); err != nil {
+			if _, err = server.Client.Delete(ctx, keyspace.NodeKey(r.Incarnation)); err != nil {
 				return err
 			}
 			if _, _, err = s.stamp(ctx, r, clock, lease, second); !errors.Is(err, errUnregistered) {
@@ -191,7 +206,7 @@ func TestRegister(t *testing.T) {
 	leave := registered(t, s, want, &stamper{})
 	awaitNode(t, other, want, true)
 
-	kv, err := server.Client.Get(t.Context(), layout.NodeKey(s.Incarnation()))
+	kv, err := server.Client.Get(t.Context(), keyspace.NodeKey(s.Incarnation()))
 	if err != nil || len(kv.Kvs) != 1 || kv.Kvs[0].Lease == 0 {
 		t.Fatalf("%+v, %v", kv, err)
 	}
@@ -203,6 +218,43 @@ func TestRegister(t *testing.T) {
 
 	leave()
 	awaitNode(t, other, want, false)
+}
+
+// TestLeavingNode: a node that withdraws its address stays registered and goes on storing its time. It stops acting by
+// time before its registration ends.
+func TestLeavingNode(t *testing.T) {
+	t.Parallel()
+	s, other := openStore(t), openStore(t)
+	self := s.Incarnation()
+	var withdrawn atomic.Bool
+	var left []int // how many registrations the node had at each call of Leave
+	clock, watching := &stamper{}, &stamper{}
+	clock.leave = func() {
+		kv, err := server.Client.Get(context.WithoutCancel(t.Context()), keyspace.NodeKey(self))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		left = append(left, len(kv.Kvs))
+	}
+	leave := registeredAs(t, s, func() store.Registration {
+		if withdrawn.Load() {
+			return store.Registration{Incarnation: self}
+		}
+		return registration(s)
+	}, clock)
+	registered(t, other, store.Registration{Incarnation: other.Incarnation()}, watching)
+	awaitNode(t, other, registration(s), true)
+	kvtest.Await(t, func() bool { return watching.of(self).Version > 0 })
+	withdrawn.Store(true)
+	awaitNode(t, other, registration(s), false)
+	version := watching.of(self).Version
+	kvtest.Await(t, func() bool { return watching.of(self).Version > version+1 })
+	leave()
+	kvtest.Await(t, func() bool { return watching.of(self).Version == 0 })
+	if !slices.Equal(left, []int{1}) {
+		t.Errorf("at each departure the node had %d registrations, want one departure with 1", left)
+	}
 }
 
 // TestBadRegistrations: the list of nodes leaves out damaged registrations, and verify names them.

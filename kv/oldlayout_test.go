@@ -8,8 +8,8 @@ import (
 
 	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 )
 
 // TestOpenRefusesOldLayout opens an empty store, and the same store after a build of the layout before has written it.
@@ -27,7 +27,7 @@ func TestOpenRefusesOldLayout(t *testing.T) {
 	if err := open(); err != nil {
 		t.Fatalf("an empty store: %v", err)
 	}
-	if _, err := embeddedtest.Dial(t, server).Put(t.Context(), layout.OldCheckKey, "x"); err != nil {
+	if _, err := embeddedtest.Dial(t, server).Put(t.Context(), keyspace.OldCheckKey, "x"); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(); !errors.Is(err, etcd.ErrOldLayout) {

@@ -10,8 +10,8 @@ import (
 	"github.com/oklog/ulid/v2"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -47,7 +47,7 @@ func TestIDsOfOtherSlots(t *testing.T) {
 	key.ID = licensing.NewAPIKeyID(stranger, ulid.Make().String())
 	hashed.Hash = newAPIKeyOf(stranger).Hash
 	revision := func() int64 {
-		return kvtest.Must(s.etcd.Native.Get(t.Context(), layout.ListenKey))(t).Header.Revision
+		return kvtest.Must(s.etcd.Native.Get(t.Context(), keyspace.ListenKey))(t).Header.Revision
 	}
 	before := revision()
 	for kind, err := range map[string]error{
@@ -76,14 +76,14 @@ func TestOneSlotHoldsAnOwner(t *testing.T) {
 	l.deliver()
 	owners := map[licensing.Slot]bool{licensing.SlotOf(labOwner): true, licensing.SlotOf(labListener): true}
 	families := map[string]bool{}
-	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix, clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), keyspace.Prefix, clientv3.WithPrefix()))(t).Kvs {
 		key := string(kv.Key)
-		slot, path, ok := layout.CutSlot(key)
+		slot, path, ok := keyspace.CutSlot(key)
 		switch {
 		case ok && owners[slot]:
 			family, _, _ := strings.Cut(path, "/")
 			families[family] = true
-		case !strings.HasPrefix(key, layout.CellPrefix):
+		case !strings.HasPrefix(key, keyspace.CellPrefix):
 			t.Errorf("%q is neither the cell's nor in the slot of an owner", key)
 		}
 	}

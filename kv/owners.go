@@ -13,7 +13,7 @@ import (
 
 	"licet/internal/fair"
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -27,7 +27,7 @@ type knownOwners struct {
 
 	mu    sync.Mutex
 	known map[licensing.Owner]struct{}
-	asOf  layout.Epoch // the latest revision of the store at which they were known
+	asOf  keyspace.Epoch // the latest revision of the store at which they were known
 }
 
 func newKnownOwners() *knownOwners {
@@ -42,15 +42,15 @@ func (o *knownOwners) has(owner licensing.Owner) bool {
 }
 
 // lostBy reports whether keys of known owners may be lost at a revision: the revision is so much later than asOf that
-// the store was restored in between, see layout.RevisionBump.
-func (o *knownOwners) lostBy(revision layout.Epoch) bool {
+// the store was restored in between, see keyspace.RevisionBump.
+func (o *knownOwners) lostBy(revision keyspace.Epoch) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.asOf != 0 && revision > o.asOf && revision.RestoredSince(o.asOf)
 }
 
 // keptAt notes that the keys of all known owners exist at a revision.
-func (o *knownOwners) keptAt(revision layout.Epoch) {
+func (o *knownOwners) keptAt(revision keyspace.Epoch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asOf = max(o.asOf, revision)
@@ -120,7 +120,7 @@ func (s *epochs) registerOwner(ctx context.Context, owner licensing.Owner) error
 // keepOwners writes the keys of all known owners again if a revision shows that the store was restored. Until a node
 // has seen such a revision, the node may write records of an owner whose key is lost. Sealing reads a revision several
 // times a second.
-func (s *epochs) keepOwners(ctx context.Context, revision layout.Epoch) error {
+func (s *epochs) keepOwners(ctx context.Context, revision keyspace.Epoch) error {
 	if s.owners.lostBy(revision) {
 		return s.putOwnersAgain(ctx, revision)
 	}
@@ -129,7 +129,7 @@ func (s *epochs) keepOwners(ctx context.Context, revision layout.Epoch) error {
 }
 
 // putOwnersAgain writes the keys of all known owners into a store that was restored.
-func (s *epochs) putOwnersAgain(ctx context.Context, revision layout.Epoch) error {
+func (s *epochs) putOwnersAgain(ctx context.Context, revision keyspace.Epoch) error {
 	if err := s.putOwners(ctx, s.owners.all()); err != nil {
 		return fmt.Errorf("register owners again: %w", err)
 	}
@@ -155,7 +155,7 @@ func (s *epochs) once(ctx context.Context, owner licensing.Owner, do func() (don
 		if etcd.Classify(err) != etcd.Unknown || ctx.Err() != nil {
 			return err
 		}
-		etcd.PauseBeforeReissue(ctx, attempt)
+		etcd.PauseBeforeResend(ctx, attempt)
 	}
 }
 
@@ -165,10 +165,10 @@ func (s *epochs) putOwners(ctx context.Context, owners []licensing.Owner) error 
 		var puts []clientv3.Op
 		slots := make(map[licensing.Slot]bool)
 		for _, owner := range some {
-			puts = append(puts, clientv3.OpPut(layout.OwnerKey(owner), ""))
+			puts = append(puts, clientv3.OpPut(keyspace.OwnerKey(owner), ""))
 			if slot := licensing.SlotOf(owner); !slots[slot] { // etcd refuses to put a key twice
 				slots[slot] = true
-				puts = append(puts, clientv3.OpPut(layout.SlotKey(slot), ""))
+				puts = append(puts, clientv3.OpPut(keyspace.SlotKey(slot), ""))
 			}
 		}
 		if _, err := s.etcd.Txn(ctx, "register_owner", nil, puts, nil); err != nil {
@@ -185,10 +185,10 @@ const ownersPage = 10_000
 // listOwners reads the owners that have records, or had some.
 func (s *epochs) listOwners(ctx context.Context) ([]licensing.Owner, error) {
 	var owners []licensing.Owner
-	err := s.etcd.EachInSlots(ctx, "list_owners", etcd.Family(layout.OwnersFamily), ownersPage, 0,
+	err := s.etcd.EachInSlots(ctx, "list_owners", etcd.Family(keyspace.OwnersFamily), ownersPage, 0,
 		func(kv *mvccpb.KeyValue) {
 			// A key that is not in the form of an owner's is left to verify.
-			if owner, ok := layout.OwnerIn(kv.Key, layout.OwnersFamily); ok {
+			if owner, ok := keyspace.OwnerIn(kv.Key, keyspace.OwnersFamily); ok {
 				owners = append(owners, owner)
 			}
 		}, clientv3.WithKeysOnly())

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -80,7 +80,7 @@ func TestBatchesFit(t *testing.T) {
 		}
 		store := &requests{firstBlock: randomBlock}
 		top := fenced{epoch: 7}
-		for _, key := range []string{layout.EpochKey, layout.ListenKey} {
+		for _, key := range []string{keyspace.EpochKey, keyspace.ListenKey} {
 			top.compares = append(top.compares, etcd.Unchanged([]byte(key), 7))
 			top.gets = append(top.gets, []byte(key))
 		}
@@ -110,9 +110,9 @@ func TestBatchesFit(t *testing.T) {
 			for _, p := range batch {
 				for i := range p.eventWrites {
 					if tell := &p.eventWrites[i]; tell.inBlock ||
-						layout.ReadLocation(tell.location) != (layout.Location{Epoch: 7}) {
+						keyspace.ReadLocation(tell.location) != (keyspace.Location{Epoch: 7}) {
 						t.Errorf("seed %d: events have the location %+v, in a block: %v, but their change has "+
-							"its own transaction", seed, layout.ReadLocation(tell.location), tell.inBlock)
+							"its own transaction", seed, keyspace.ReadLocation(tell.location), tell.inBlock)
 					}
 				}
 			}

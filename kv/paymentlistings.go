@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -16,10 +17,10 @@ func (s *views) ListPayments(
 	read := func(ctx context.Context, positions []string) ([]*licensing.Payment, error) {
 		keys := make([]string, len(positions))
 		for i, position := range positions {
-			if len(position) <= layout.TimeSize {
+			if len(position) <= keyspace.TimeSize {
 				return nil, layout.Internal(fmt.Errorf("the listing of payments: %w", layout.ErrMalformed))
 			}
-			keys[i] = layout.PaymentKey(licensing.Ref{Owner: owner, ID: position[layout.TimeSize:]})
+			keys[i] = keyspace.PaymentKey(licensing.Ref{Owner: owner, ID: position[keyspace.TimeSize:]})
 		}
 		found, err := s.etcd.GetAll(ctx, "list_payments", keys)
 		if err != nil {
@@ -38,5 +39,5 @@ func (s *views) ListPayments(
 		}
 		return payments, nil
 	}
-	return collect(ctx, s.walkFrom(owner, layout.PaymentsOf(owner, orderNo), page.Before), page, read, nil)
+	return collect(ctx, s.walkFrom(owner, keyspace.PaymentsOf(owner, orderNo), page.Before), page, read, nil)
 }

@@ -8,8 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/service"
@@ -67,7 +67,7 @@ func TestProductsInTheirListing(t *testing.T) {
 		if !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q are listed, want %q", step.name, got, step.want)
 		}
-		if places := kvtest.Must(l.client.Get(l.ctx(), inLab(layout.ProductsOf(labOwner)), clientv3.WithPrefix(),
+		if places := kvtest.Must(l.client.Get(l.ctx(), inLab(keyspace.ProductsOf(labOwner)), clientv3.WithPrefix(),
 			clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
 			t.Errorf("%s: there are %d entries", step.name, places)
 		}

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -18,9 +19,9 @@ func (sw *swap) putReceiptKeys(
 ) {
 	record := layout.ReceiptKeys{ReceiptKeys: *keys, Writers: writers, Unknown: token.unknown}
 	sw.putRecord(key, record.Encode(), token)
-	sw.put([]byte(layout.ReceiptKeysMark), nil)
+	sw.put([]byte(keyspace.ReceiptKeysMark), nil)
 	if keys.Root.MasterID != token.sealedUnder {
-		sw.compares = append(sw.compares, exists([]byte(layout.MasterKeyKey(keys.Root.MasterID))))
+		sw.compares = append(sw.compares, exists([]byte(keyspace.MasterKeyKey(keys.Root.MasterID))))
 	}
 }
 
@@ -28,22 +29,22 @@ func (sw *swap) putReceiptKeys(
 // receipt keys if no other master key is in use.
 func (s *apiKeys) RootsSealedElsewhere(ctx context.Context, masterID string) ([]licensing.Owner, error) {
 	response, err := s.etcd.Txn(ctx, "scan_masters", nil, []clientv3.Op{
-		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(keyspace.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 	}, nil)
 	if err != nil {
 		return nil, etcd.Unavailable(err)
 	}
 	others := false
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
-		others = others || string(kv.Key) != layout.MasterKeyKey(masterID)
+		others = others || string(kv.Key) != keyspace.MasterKeyKey(masterID)
 	}
 	if !others {
 		return nil, nil
 	}
 	var owners []licensing.Owner
-	err = s.etcd.EachInSlots(ctx, "scan_masters", etcd.Family(layout.ReceiptKeysFamily), masterPage,
+	err = s.etcd.EachInSlots(ctx, "scan_masters", etcd.Family(keyspace.ReceiptKeysFamily), masterPage,
 		response.Header.Revision, func(kv *mvccpb.KeyValue) {
-			owner, ok := layout.OwnerIn(kv.Key, layout.ReceiptKeysFamily)
+			owner, ok := keyspace.OwnerIn(kv.Key, keyspace.ReceiptKeysFamily)
 			if !ok {
 				return
 			}

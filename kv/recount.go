@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
@@ -30,7 +31,7 @@ const (
 // BeginRecount begins a recount of all usage, unless another node has begun one lately. revision is the revision at
 // which the recount must count.
 func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64, begun bool, err error) {
-	found, err := s.etcd.GetAll(ctx, "read_recount", []string{layout.RecountKey, layout.RecountedKey})
+	found, err := s.etcd.GetAll(ctx, "read_recount", []string{keyspace.RecountKey, keyspace.RecountedKey})
 	if err != nil {
 		return 0, false, err
 	}
@@ -42,8 +43,8 @@ func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64
 	value := string(mark.Encode())
 	var inDoubt bool
 	response, err := s.etcd.Resolve(ctx, "begin_recount", &inDoubt,
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.RecountKey), "=", latest.GetModRevision())},
-		[]clientv3.Op{clientv3.OpPut(layout.RecountKey, value)}, []clientv3.Op{clientv3.OpGet(layout.RecountKey)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.RecountKey), "=", latest.GetModRevision())},
+		[]clientv3.Op{clientv3.OpPut(keyspace.RecountKey, value)}, []clientv3.Op{clientv3.OpGet(keyspace.RecountKey)})
 	if err != nil {
 		return 0, false, err
 	}
@@ -58,13 +59,13 @@ func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64
 // recountDue reports whether another recount is due after the latest one. A mark that can't be read counts as no mark.
 func (s *Store) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
 	last, err := layout.DecodeRecount(latest.Value)
-	if s.etcd.Unreadable(layout.RecountKey, "cell/recount", err) {
+	if s.etcd.Unreadable(keyspace.RecountKey, "cell/recount", err) {
 		return true
 	}
 	every := recountAgain
 	if ended != nil {
 		done, err := layout.DecodeRecount(ended.Value)
-		if !s.etcd.Unreadable(layout.RecountedKey, "cell/recount/ended", err) && done.Revision == latest.ModRevision {
+		if !s.etcd.Unreadable(keyspace.RecountedKey, "cell/recount/ended", err) && done.Revision == latest.ModRevision {
 			every = recountEvery
 		}
 	}
@@ -78,9 +79,9 @@ func (s *Store) CountUsage(ctx context.Context, revision int64) (map[licensing.O
 	if err != nil {
 		return nil, etcd.Unavailable(err)
 	}
-	err = s.etcd.EachInSlots(ctx, "list_usage", etcd.Family(layout.UsageFamily), usagePage, revision,
+	err = s.etcd.EachInSlots(ctx, "list_usage", etcd.Family(keyspace.UsageFamily), usagePage, revision,
 		func(kv *mvccpb.KeyValue) {
-			if owner, ok := layout.OwnerIn(kv.Key, layout.UsageFamily); ok {
+			if owner, ok := keyspace.OwnerIn(kv.Key, keyspace.UsageFamily); ok {
 				sizes[owner] = sizes[owner].Plus(licensing.Size{})
 			}
 		}, clientv3.WithKeysOnly())
@@ -94,8 +95,8 @@ func (s *Store) CountUsage(ctx context.Context, revision int64) (map[licensing.O
 func (s *Store) EndRecount(ctx context.Context, revision int64, now time.Time) error {
 	mark := layout.Recount{Begun: now, By: s.incarnation, Revision: revision}
 	_, err := s.etcd.Txn(ctx, "end_recount",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.RecountKey), "=", revision)},
-		[]clientv3.Op{clientv3.OpPut(layout.RecountedKey, string(mark.Encode()))}, nil)
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.RecountKey), "=", revision)},
+		[]clientv3.Op{clientv3.OpPut(keyspace.RecountedKey, string(mark.Encode()))}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}

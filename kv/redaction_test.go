@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node"
@@ -79,7 +79,7 @@ func (l *lab) noted(number int, sold bool) licensing.Order {
 	l.t.Helper()
 	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{
 		ProductID: "pro", Amount: 100, Currency: "USD", Description: "canary description", BuyerEmail: forgottenBuyer,
-		Metadata: `{"crm":"canary"}`, Once: &node.Once{Hash: rand.Text()[:layout.ClaimHashSize]},
+		Metadata: `{"crm":"canary"}`, Once: &node.Once{Hash: rand.Text()[:keyspace.ClaimHashSize]},
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -118,7 +118,8 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 		err := until(func() (err error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Duration(5+mathrand.IntN(500))*time.Millisecond)
 			defer cancel()
-			done, _, err = nodes[mathrand.IntN(len(nodes))].Redact(ctx, labOwner, forgottenBuyer, once)
+			done, _, err = nodes[mathrand.IntN(len(nodes))].Redact(ctx, labOwner,
+				licensing.Customer{BuyerEmail: forgottenBuyer}, once)
 			return err
 		})
 		if err != nil || done.Complete {
@@ -183,8 +184,8 @@ func TestRedactionUnderFaults(t *testing.T) {
 			grants[i].change(t, nodes, labOwner, random)
 		})
 	}
-	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:layout.ClaimHashSize]},
-		{Hash: rand.Text()[:layout.ClaimHashSize]}} {
+	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:keyspace.ClaimHashSize]},
+		{Hash: rand.Text()[:keyspace.ClaimHashSize]}} {
 		group.Go(func() {
 			if err := forget(l.ctx(), nodes, once); err != nil {
 				t.Error(err)
@@ -244,7 +245,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 		}
 		err := until(func() error {
 			result, err := any().PayOrder(ctx, order, sandboxPayment(order.OrderNo))
-			a.license = result.Order.LicenseKey
+			a.license = result.Order().LicenseKey
 			return err
 		})
 		if a.paid = err == nil; !a.paid {
@@ -354,15 +355,15 @@ func TestRedactionLeavesNoHash(t *testing.T) {
 	l.product()
 	for i, tall := 0, false; !tall; i++ {
 		order := l.noted(i, false)
-		tall = layout.SkipHeight(layout.BuyerListingKey(&order)) > 0
+		tall = keyspace.SkipHeight(keyspace.BuyerListingKey(&order)) > 0
 	}
 	l.noted(0, true)
 	for tall := false; !tall; {
 		key := l.grantOne(service.Grant{MaxDevices: new(2), Metadata: `{"a":"canary"}`,
 			Customer: licensing.Customer{BuyerEmail: forgottenBuyer, Reference: forgottenRef}})
 		view := kvtest.Must(l.node.License(l.ctx(), labOwner, key, store.DevicePage{}))(t)
-		for _, entry := range layout.CustomerKeys(&view.License, view.Metadata.Customer) {
-			tall = tall || layout.SkipHeight(entry) > 0
+		for _, entry := range keyspace.CustomerKeys(&view.License, view.Metadata.Customer) {
+			tall = tall || keyspace.SkipHeight(entry) > 0
 		}
 	}
 	if err := forget(l.ctx(), []*service.Service{l.node}, nil); err != nil {

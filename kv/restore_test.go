@@ -21,8 +21,8 @@ import (
 	"licet/kv/backup"
 	"licet/kv/embedded"
 	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
@@ -66,7 +66,7 @@ func (d *disaster) restore(bump uint64) {
 		d.t.Fatal(err)
 	}
 	fresh := filepath.Join(d.t.TempDir(), "data")
-	if bump == layout.RevisionBump {
+	if bump == keyspace.RevisionBump {
 		kvtest.Must(backup.Restore(d.ctx(), d.backup, fresh, nil))(d.t)
 	} else {
 		lock := kvtest.Must(embedded.LockDir(fresh))(d.t)
@@ -118,7 +118,7 @@ func (d *disaster) swapWithOldToken(bump uint64) store.Outcome {
 func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	t.Parallel()
 	d := newDisaster(t)
-	outcome := d.swapWithOldToken(layout.RevisionBump)
+	outcome := d.swapWithOldToken(keyspace.RevisionBump)
 	if outcome.Landed {
 		t.Fatal("a swap on a revision of the lost store landed")
 	}
@@ -143,7 +143,7 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 		}
 	}
 	summary, found := d.verify(verify.Config{})
-	if len(found) > 0 || summary.Revision <= layout.RevisionBump {
+	if len(found) > 0 || summary.Revision <= keyspace.RevisionBump {
 		t.Errorf("at revision %d verify found %v", summary.Revision, found)
 	}
 	if n := kvtest.Counted(t, d.metrics.InvariantViolations); n != 0 {

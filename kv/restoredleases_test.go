@@ -8,8 +8,8 @@ import (
 
 	"licet/kv/backup"
 	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/node/store"
 )
 
@@ -41,7 +41,7 @@ func TestRestoredLeases(t *testing.T) {
 	}
 	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}
 	l.client = l.store.etcd.Native
-	if lease := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryLeaseKey(hooked)))(t); len(lease.Kvs) != 1 ||
+	if lease := kvtest.Must(l.client.Get(l.ctx(), keyspace.DeliveryLeaseKey(hooked)))(t); len(lease.Kvs) != 1 ||
 		lease.Kvs[0].Lease == 0 {
 		t.Fatalf("the lease is %v", lease.Kvs)
 	}

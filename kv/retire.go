@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
@@ -133,22 +134,22 @@ func (m *MasterUsage) SayUnreadable() string {
 // endpoints of webhooks, at one revision.
 func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, error) {
 	response, err := s.etcd.Txn(ctx, "scan_masters", nil, []clientv3.Op{
-		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(layout.APIKeysMark),
-		clientv3.OpGet(layout.WebhooksMark),
-		clientv3.OpGet(layout.IDKeyKey),
-		clientv3.OpGet(layout.ReceiptKeysMark),
+		clientv3.OpGet(keyspace.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(keyspace.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(keyspace.APIKeysMark),
+		clientv3.OpGet(keyspace.WebhooksMark),
+		clientv3.OpGet(keyspace.IDKeyKey),
+		clientv3.OpGet(keyspace.ReceiptKeysMark),
 	}, nil)
 	if err != nil {
 		return nil, etcd.Unavailable(err)
 	}
 	found := &MasterUsage{}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
-		found.Uses = append(found.Uses, MasterUse{ID: string(kv.Key[len(layout.MastersPrefix):])})
+		found.Uses = append(found.Uses, MasterUse{ID: string(kv.Key[len(keyspace.MastersPrefix):])})
 	}
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
-		found.Uses = append(found.Uses, MasterUse{ID: string(kv.Key[len(layout.RetiredPrefix):]), Retired: true})
+		found.Uses = append(found.Uses, MasterUse{ID: string(kv.Key[len(keyspace.RetiredPrefix):]), Retired: true})
 	}
 	slices.SortFunc(found.Uses, func(a, b MasterUse) int { return strings.Compare(a.ID, b.ID) })
 	if mark := etcd.First(response.Responses, 2); mark != nil {
@@ -163,7 +164,7 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 	if sealed := etcd.First(response.Responses, 4); sealed != nil {
 		found.idKey = sealed.ModRevision
 		key, err := layout.DecodeIDKey(sealed.Value)
-		if s.etcd.Unreadable(layout.IDKeyKey, idKeyName, err) {
+		if s.etcd.Unreadable(keyspace.IDKeyKey, idKeyName, err) {
 			found.unreadable(idKeyName)
 		}
 		if use := found.of(key.MasterID); use != nil {
@@ -171,8 +172,8 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 		}
 	}
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) (name string, err error){
-		layout.APIKeysFamily: found.count, layout.WebhooksFamily: found.countWebhooks,
-		layout.ReceiptKeysFamily: found.countRoot,
+		keyspace.APIKeysFamily: found.count, keyspace.WebhooksFamily: found.countWebhooks,
+		keyspace.ReceiptKeysFamily: found.countRoot,
 	} {
 		if err := s.etcd.EachInSlots(ctx, "scan_masters", etcd.Family(prefix), masterPage, response.Header.Revision,
 			func(kv *mvccpb.KeyValue) {
@@ -189,7 +190,7 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 // count counts the master keys from which an API key's secrets are derived. A revoked key counts for none: its secret
 // is not needed again. If the API key can't be read, count returns its name and the reason.
 func (m *MasterUsage) count(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
-	hash, _ := layout.CutFamily(string(kv.Key), layout.APIKeysFamily)
+	hash, _ := keyspace.CutFamily(string(kv.Key), keyspace.APIKeysFamily)
 	name = "k/" + verify.Opaque(hash)
 	if len(hash) != len(licensing.APIKey{}.Hash) {
 		return name, layout.ErrMalformed
@@ -225,11 +226,11 @@ func (m *MasterUsage) countPrevious(previous licensing.PreviousSecret, user Mast
 // countWebhooks counts the master keys of an owner's endpoints. Disabled endpoints count too, since they may be enabled
 // again.
 func (m *MasterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
-	owner, ok := layout.OwnerIn(kv.Key, layout.WebhooksFamily)
+	owner, ok := keyspace.OwnerIn(kv.Key, keyspace.WebhooksFamily)
 	if !ok {
 		return "w/" + verify.Opaque(string(kv.Key)), layout.ErrMalformed
 	}
-	name = "w/" + layout.OwnerPath(owner)
+	name = "w/" + keyspace.OwnerPath(owner)
 	stored, err := layout.DecodeWebhooks(owner, kv.Value)
 	if err != nil {
 		return name, err
@@ -248,11 +249,11 @@ func (m *MasterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) (name st
 
 // countRoot counts the master key that seals an owner's root secret for receipts.
 func (m *MasterUsage) countRoot(kv *mvccpb.KeyValue, _ time.Time) (name string, err error) {
-	owner, ok := layout.OwnerIn(kv.Key, layout.ReceiptKeysFamily)
+	owner, ok := keyspace.OwnerIn(kv.Key, keyspace.ReceiptKeysFamily)
 	if !ok {
-		return layout.ReceiptKeysFamily + verify.Opaque(string(kv.Key)), layout.ErrMalformed
+		return keyspace.ReceiptKeysFamily + verify.Opaque(string(kv.Key)), layout.ErrMalformed
 	}
-	name = layout.ReceiptKeysFamily + layout.OwnerPath(owner)
+	name = keyspace.ReceiptKeysFamily + keyspace.OwnerPath(owner)
 	stored, err := layout.DecodeReceiptKeys(owner, kv.Value)
 	if err != nil {
 		return name, err
@@ -302,24 +303,24 @@ func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) er
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
 // of webhooks was made or changed since the scan.
 func (s *apiKeys) retireMaster(ctx context.Context, id string, found *MasterUsage) (bool, error) {
-	print, err := s.etcd.Get(ctx, "retire_master", layout.MasterKeyKey(id))
+	print, err := s.etcd.Get(ctx, "retire_master", keyspace.MasterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile
 	}
 	var inDoubt bool
 	response, err := s.etcd.Resolve(ctx, "retire_master", &inDoubt,
 		[]clientv3.Cmp{
-			clientv3.Compare(clientv3.ModRevision(layout.APIKeysMark), "=", found.mark),
-			clientv3.Compare(clientv3.ModRevision(layout.WebhooksMark), "=", found.webhooksMark),
-			clientv3.Compare(clientv3.ModRevision(layout.IDKeyKey), "=", found.idKey),
-			clientv3.Compare(clientv3.ModRevision(layout.ReceiptKeysMark), "=", found.receiptsMark),
+			clientv3.Compare(clientv3.ModRevision(keyspace.APIKeysMark), "=", found.mark),
+			clientv3.Compare(clientv3.ModRevision(keyspace.WebhooksMark), "=", found.webhooksMark),
+			clientv3.Compare(clientv3.ModRevision(keyspace.IDKeyKey), "=", found.idKey),
+			clientv3.Compare(clientv3.ModRevision(keyspace.ReceiptKeysMark), "=", found.receiptsMark),
 			masterInUse(id),
 		},
 		[]clientv3.Op{
-			clientv3.OpDelete(layout.MasterKeyKey(id)),
-			clientv3.OpPut(layout.RetiredMasterKey(id), string(print)),
+			clientv3.OpDelete(keyspace.MasterKeyKey(id)),
+			clientv3.OpPut(keyspace.RetiredMasterKey(id), string(print)),
 		},
-		[]clientv3.Op{clientv3.OpGet(layout.APIKeysMark, clientv3.WithKeysOnly())})
+		[]clientv3.Op{clientv3.OpGet(keyspace.APIKeysMark, clientv3.WithKeysOnly())})
 	if err != nil {
 		return false, err
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 )
@@ -103,14 +103,14 @@ func TestRetireMasterWithUnreadableKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	undo := l.plant(seed{layout.APIKeyKey(keys[0].Hash): bytesOf("?"), layout.WebhooksKey(labOwner): bytesOf("?")})
+	undo := l.plant(seed{keyspace.APIKeyKey(keys[0].Hash): bytesOf("?"), keyspace.WebhooksKey(labOwner): bytesOf("?")})
 	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
 	if found.Unreadable != 2 || len(found.Uses) != 2 || found.Uses[0].Keys != 1 {
 		t.Errorf("the master keys are %+v", found)
 	}
 	name := "k/" + verify.Opaque(string(keys[0].Hash[:]))
 	err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time)
-	for _, want := range []string{name, "w/" + layout.OwnerPath(labOwner), "2 API keys or records"} {
+	for _, want := range []string{name, "w/" + keyspace.OwnerPath(labOwner), "2 API keys or records"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("retiring says %v, want %s", err, want)
 		}

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -25,20 +26,20 @@ const (
 // all changes of a license come one after the other. Then its growth counts twice until the next recount.
 func (sw *swap) putRevocations(record *licensing.Record) {
 	for _, r := range record.Revocations {
-		sw.create([]byte(layout.RevocationKey(record.License.Owner, r.Name)), layout.EncodeRevocation(r))
+		sw.create([]byte(keyspace.RevocationKey(record.License.Owner, r.Name)), layout.EncodeRevocation(r))
 	}
 }
 
-// ReadRevocations reads the entries of an owner's list of revocations that were written after the revision of an
-// earlier reading; 0: all. It also reads all if the store was restored since.
+// ReadRevocations reads an owner's list of revocations: the entries that void a receipt, up to one page more than
+// wanted. It reads the whole list if the store was restored since the earlier reading.
 func (s *views) ReadRevocations(
-	ctx context.Context, owner licensing.Owner, after int64,
+	ctx context.Context, owner licensing.Owner, want store.RevocationsWanted,
 ) (list store.Revocations, err error) {
 	var options []clientv3.OpOption
-	if list.Whole = after == 0; !list.Whole {
-		options = append(options, clientv3.WithMinModRev(after+1))
+	if list.Whole = want.After == 0; !list.Whole {
+		options = append(options, clientv3.WithMinModRev(want.After+1))
 	}
-	from := layout.RevocationsOf(owner)
+	from := keyspace.RevocationsOf(owner)
 	end := clientv3.GetPrefixRangeEnd(from)
 	for more := true; more; {
 		page, err := s.etcd.Page(ctx, "read_revocations", from, end, revocationPage, list.Revision, options...)
@@ -47,32 +48,34 @@ func (s *views) ReadRevocations(
 		}
 		if list.Revision == 0 {
 			list.Revision = page.Header.Revision
-			list.Epoch = layout.FirstEpoch(list.Revision)
-			if !list.Whole && layout.Restored(after, list.Revision) {
-				return s.ReadRevocations(ctx, owner, 0)
+			list.Epoch = keyspace.FirstEpoch(list.Revision)
+			if !list.Whole && keyspace.Restored(want.After, list.Revision) {
+				want.After = 0
+				return s.ReadRevocations(ctx, owner, want)
 			}
 		}
 		for _, kv := range page.Kvs {
 			list.Epoch = max(list.Epoch, kv.ModRevision)
-			if _, entry, ok := s.revocation(kv); ok {
+			if _, entry, ok := s.revocation(kv); ok && entry.Until > want.Today {
 				list.Entries = append(list.Entries, entry)
 			}
-			from = string(kv.Key) + "\x00"
+			from = etcd.After(kv.Key)
 		}
-		more = page.More
+		list.TooMany = len(list.Entries) > want.Most
+		more = page.More && !list.TooMany
 	}
 	return list, nil
 }
 
 // revocation decodes an entry. ok is false if the entry can't be read.
 func (s *requests) revocation(kv *mvccpb.KeyValue) (owner licensing.Owner, entry store.Revocation, ok bool) {
-	rest, _ := layout.CutFamily(string(kv.Key), layout.RevocationsFamily)
-	owner, name, ok := layout.CutRevocation(rest)
+	rest, _ := keyspace.CutFamily(string(kv.Key), keyspace.RevocationsFamily)
+	owner, name, ok := keyspace.CutRevocation(rest)
 	if !ok { // verify reports the key
 		return owner, entry, false
 	}
 	r, err := layout.DecodeRevocation(name, kv.Value)
-	if s.etcd.Unreadable(string(kv.Key), "a revocation of "+layout.OwnerPath(owner), err) {
+	if s.etcd.Unreadable(string(kv.Key), "a revocation of "+keyspace.OwnerPath(owner), err) {
 		return owner, entry, false
 	}
 	return owner, store.Revocation{Revocation: r, At: kv.ModRevision}, true
@@ -82,7 +85,7 @@ func (s *requests) revocation(kv *mvccpb.KeyValue) (owner licensing.Owner, entry
 // leaves the newest entry of each owner: the revision of that entry is the position of the owner's list.
 func (s *Store) SweepRevocations(ctx context.Context, today licensing.ReceiptDay) (removed int, err error) {
 	sweep := revocationSweep{store: s}
-	err = s.etcd.EachInSlots(ctx, "sweep_revocations", etcd.Family(layout.RevocationsFamily), revocationPage, 0,
+	err = s.etcd.EachInSlots(ctx, "sweep_revocations", etcd.Family(keyspace.RevocationsFamily), revocationPage, 0,
 		func(kv *mvccpb.KeyValue) {
 			if owner, entry, ok := s.revocation(kv); ok {
 				sweep.meet(ctx, owner, sweptEntry{kv, entry.Until <= today})

@@ -3,10 +3,16 @@ package kv
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/internal/depth"
 	"licet/kv/backup"
 	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -20,14 +26,15 @@ func (l *lab) void(owner licensing.Owner, from, to int, until licensing.ReceiptD
 		r := licensing.Revocation{Name: licensing.RevocationOf(licensing.LicenseID{1}, fmt.Sprint(i)),
 			Revision: uint64(i) + 1, Until: until}
 		names = append(names, r.Name)
-		kvtest.Must(l.client.Put(l.ctx(), layout.RevocationKey(owner, r.Name), string(layout.EncodeRevocation(r))))(l.t)
+		kvtest.Must(l.client.Put(l.ctx(), keyspace.RevocationKey(owner, r.Name),
+			string(layout.EncodeRevocation(r))))(l.t)
 	}
 	return names
 }
 
 func (l *lab) revocations(owner licensing.Owner, after int64) store.Revocations {
 	l.t.Helper()
-	return kvtest.Must(l.store.ReadRevocations(l.ctx(), owner, after))(l.t)
+	return kvtest.Must(l.store.ReadRevocations(l.ctx(), owner, store.RevocationsWanted{After: after, Most: 1000}))(l.t)
 }
 
 // TestSweepOfRevocations removes many entries of several owners that are over, but neither other entries nor the
@@ -37,7 +44,7 @@ func TestSweepOfRevocations(t *testing.T) {
 	l := newLab(t)
 	owners := []licensing.Owner{labOwner, {AccountID: labOwner.AccountID, Mode: licensing.Live}, labListener}
 	for _, owner := range owners {
-		kvtest.Must(l.client.Put(l.ctx(), layout.SlotKey(licensing.SlotOf(owner)), ""))(t)
+		kvtest.Must(l.client.Put(l.ctx(), keyspace.SlotKey(licensing.SlotOf(owner)), ""))(t)
 	}
 	l.void(owners[0], 0, 200, 100)
 	good := l.void(owners[0], 200, 203, 101)
@@ -61,6 +68,38 @@ func TestSweepOfRevocations(t *testing.T) {
 	}
 }
 
+// TestLongListOfRevocations: a reading ends with the page on which it finds too many entries. Entries that void no
+// receipt any more do not count.
+func TestLongListOfRevocations(t *testing.T) {
+	depth.NotRaced(t)
+	t.Parallel()
+	l := newLab(t)
+	puts := make([]clientv3.Op, revocationPage+1)
+	for i := range puts {
+		r := licensing.Revocation{Name: licensing.RevocationOf(licensing.LicenseID{1}, fmt.Sprint(i)), Revision: 1,
+			Until: 50_000}
+		puts[i] = clientv3.OpPut(keyspace.RevocationKey(labOwner, r.Name), string(layout.EncodeRevocation(r)))
+	}
+	for some := range slices.Chunk(puts, etcd.MaxOps) {
+		kvtest.Must(l.client.Txn(l.ctx()).Then(some...).Commit())(t)
+	}
+	for _, c := range []struct {
+		want    store.RevocationsWanted
+		entries int
+		tooMany bool
+	}{
+		{store.RevocationsWanted{Most: 5}, revocationPage, true},
+		{store.RevocationsWanted{Most: revocationPage}, revocationPage + 1, true},
+		{store.RevocationsWanted{Most: revocationPage + 1}, revocationPage + 1, false},
+		{store.RevocationsWanted{Most: 5, Today: 50_000}, 0, false},
+	} {
+		list := kvtest.Must(l.store.ReadRevocations(l.ctx(), labOwner, c.want))(t)
+		if len(list.Entries) != c.entries || list.TooMany != c.tooMany {
+			t.Errorf("%+v wanted: %d entries, too many: %v", c.want, len(list.Entries), list.TooMany)
+		}
+	}
+}
+
 // TestRevocationsOfARestoredStore: the position of a list does not fall with a restore, and a node that goes on with
 // what it has read of the lost store gets the whole list.
 func TestRevocationsOfARestoredStore(t *testing.T) {
@@ -69,11 +108,11 @@ func TestRevocationsOfARestoredStore(t *testing.T) {
 	path := filepath.Join(dir, "backup.db")
 	var lost, backed store.Revocations
 	func() {
-		etcd := embeddedtest.Start(t, t.TempDir())
-		l := labOn(t, etcd.Endpoints())
+		server := embeddedtest.Start(t, t.TempDir())
+		l := labOn(t, server.Endpoints())
 		l.void(labOwner, 0, 3, 50_000)
 		backed = l.revocations(labOwner, 0)
-		if _, err := backup.Make(l.ctx(), backup.Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(),
+		if _, err := backup.Make(l.ctx(), backup.Config{Endpoints: server.Endpoints(), Metrics: kvtest.Metrics(),
 			Log: l.store.log}, path, nil); err != nil {
 			t.Fatal(err)
 		}

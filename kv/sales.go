@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -34,7 +35,7 @@ func (sw *swap) moveSale(from, to layout.Entry) {
 	default:
 		if from.Key != "" {
 			sw.remove([]byte(from.Key), len(from.Value))
-			for _, key := range layout.SkipKeys(from.Key) {
+			for _, key := range keyspace.SkipKeys(from.Key) {
 				sw.remove([]byte(key), 0)
 			}
 		}
@@ -49,16 +50,16 @@ func (sw *swap) moveSale(from, to layout.Entry) {
 func (s *views) ReadSales(
 	ctx context.Context, owner licensing.Owner, page store.SalesPage,
 ) (read store.SalesRead, err error) {
-	listing := layout.InSlot(licensing.SlotOf(owner), layout.SalesOf(owner))
+	listing := keyspace.InSlot(licensing.SlotOf(owner), keyspace.SalesOf(owner))
 	if err := s.slots.checkHere([]byte(listing)); err != nil {
 		return read, err
 	}
-	from, to := layout.TimeInKey(page.Span.From), listing+layout.TimeInKey(page.Span.To)
+	from, to := keyspace.TimeInKey(page.Span.From), listing+keyspace.TimeInKey(page.Span.To)
 	if page.After != "" {
 		from = string(page.After)
 	}
-	level := layout.SkipKey(1, listing)
-	stops, err := s.salesRange(ctx, level+from, layout.SkipKey(1, to), salesStops, page.Revision,
+	level := keyspace.SkipKey(1, listing)
+	stops, err := s.salesRange(ctx, level+from, keyspace.SkipKey(1, to), salesStops, page.Revision,
 		clientv3.WithKeysOnly())
 	if err != nil {
 		return read, err
@@ -68,13 +69,13 @@ func (s *views) ReadSales(
 	}
 	if read.Revision = page.Revision; read.Revision == 0 {
 		read.Revision = stops.Header.Revision
-		books, err := s.etcd.List(ctx, "read_books", layout.BooksKey, clientv3.WithRev(read.Revision))
+		books, err := s.etcd.List(ctx, "read_books", keyspace.BooksKey, clientv3.WithRev(read.Revision))
 		if err != nil {
 			return read, err
 		}
 		if len(books.Kvs) > 0 {
 			read.Complete, err = layout.ReadBooks(books.Kvs[0].Value)
-			s.etcd.Unreadable(layout.BooksKey, layout.BooksKey, err)
+			s.etcd.Unreadable(keyspace.BooksKey, keyspace.BooksKey, err)
 		}
 	}
 	end := to
@@ -121,10 +122,10 @@ func (s *views) salesRange(
 
 // NoteBooks stores since when each payment has its entry among the sales of its owner, unless the store has that time.
 func (s *Store) NoteBooks(ctx context.Context, now time.Time) error {
-	if stored, err := s.etcd.Get(ctx, "read_books", layout.BooksKey); err != nil || stored != nil {
+	if stored, err := s.etcd.Get(ctx, "read_books", keyspace.BooksKey); err != nil || stored != nil {
 		return err
 	}
-	_, err := s.etcd.Txn(ctx, "note_books", []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(layout.BooksKey),
-		"=", 0)}, []clientv3.Op{clientv3.OpPut(layout.BooksKey, layout.TimeInKey(now))}, nil)
+	_, err := s.etcd.Txn(ctx, "note_books", []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(keyspace.BooksKey),
+		"=", 0)}, []clientv3.Op{clientv3.OpPut(keyspace.BooksKey, keyspace.TimeInKey(now))}, nil)
 	return err
 }

@@ -12,6 +12,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/depth"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -61,7 +63,7 @@ func TestReportWhileOthersPay(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]licensing.Sales{}
-		records := kvtest.Must(l.client.Get(l.ctx(), layout.OfOwner(labOwner, layout.PaymentsFamily),
+		records := kvtest.Must(l.client.Get(l.ctx(), keyspace.OfOwner(labOwner, keyspace.PaymentsFamily),
 			clientv3.WithPrefix(), clientv3.WithRev(r.Revision)))(t)
 		for _, kv := range records.Kvs {
 			p := kvtest.Must(layout.DecodePayment(kv.Value))(t).Payment
@@ -105,7 +107,7 @@ func plantSales(t *testing.T, owner licensing.Owner, from, to int) {
 			&licensing.Payment{Amount: licensing.MaxAmount, Currency: "USD", ProductID: "pro",
 				PaidAt: salesYear.From.Add(time.Duration(i) * time.Second)})
 		puts = append(puts, clientv3.OpPut(entry.Key, entry.Value))
-		for _, key := range layout.SkipKeys(entry.Key) {
+		for _, key := range keyspace.SkipKeys(entry.Key) {
 			puts = append(puts, clientv3.OpPut(key, ""))
 		}
 		if len(puts) >= 60 || i == to-1 {
@@ -150,6 +152,7 @@ func readSales(t *testing.T, s *Store, owner licensing.Owner, page store.SalesPa
 // TestReportLimit sums as many sales as a report may have, exactly, and refuses one more. The work of etcd for a page
 // does not grow with their number.
 func TestReportLimit(t *testing.T) {
+	depth.NotRaced(t)
 	s, kv := workStore(t)
 	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	plantSales(t, owner, 0, licensing.MaxReportSales)
@@ -194,11 +197,11 @@ func TestReportLimit(t *testing.T) {
 func TestReportOfFarTooMany(t *testing.T) {
 	s, kv := workStore(t)
 	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
-	listing := layout.InSlot(licensing.SlotOf(owner), layout.SalesOf(owner))
+	listing := keyspace.InSlot(licensing.SlotOf(owner), keyspace.SalesOf(owner))
 	var puts []clientv3.Op
 	for i := range salesSure + 1 {
-		at := layout.TimeInKey(salesYear.From.Add(time.Duration(i) * time.Second))
-		puts = append(puts, clientv3.OpPut(layout.SkipKey(1, listing)+at+"0123456789abcdef", ""))
+		at := keyspace.TimeInKey(salesYear.From.Add(time.Duration(i) * time.Second))
+		puts = append(puts, clientv3.OpPut(keyspace.SkipKey(1, listing)+at+"0123456789abcdef", ""))
 		if len(puts) == 100 || i == salesSure {
 			if _, err := server.Client.Txn(t.Context()).Then(puts...).Commit(); err != nil {
 				t.Fatal(err)
@@ -218,7 +221,7 @@ func TestUnreadableSale(t *testing.T) {
 	s := openStore(t)
 	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	plantSales(t, owner, 0, 5)
-	listing := layout.InSlot(licensing.SlotOf(owner), layout.SalesOf(owner))
+	listing := keyspace.InSlot(licensing.SlotOf(owner), keyspace.SalesOf(owner))
 	kvs := kvtest.Must(server.Client.Get(t.Context(), listing, clientv3.WithPrefix()))(t).Kvs
 	newer := append([]byte{kvs[1].Value[0], 1<<3 | 2, 7}, "dispute"...)
 	for i, value := range []string{"?", string(append(newer, kvs[1].Value[1:]...))} {

@@ -9,7 +9,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // openEpoch is the epoch into which events are recorded.
 type openEpoch struct {
-	number  layout.Epoch
+	number  keyspace.Epoch
 	written bool  // something was written into the store since the epoch began
 	bytes   int64 // of the events that this store has written into the epoch
 }
@@ -39,7 +39,7 @@ type openEpoch struct {
 func (s *Store) KeepSealing() {
 	begun := make(chan struct{}, 1)
 	s.guard.KeepIn(s.life, &s.background, "watch of epochs", func() {
-		s.etcd.Watch(s.life, layout.EpochKey, func() {
+		s.etcd.Watch(s.life, keyspace.EpochKey, func() {
 			select {
 			case begun <- struct{}{}:
 			default:
@@ -47,14 +47,14 @@ func (s *Store) KeepSealing() {
 		})
 	})
 	s.guard.KeepIn(s.life, &s.background, "sealing of epochs", func() {
-		(&sealer{read: s.readOpenEpoch, seal: s.seal, lag: s.metrics.EventFeedLag, log: s.log}).run(s.life, begun)
+		(&epochSealer{read: s.readOpenEpoch, seal: s.seal, lag: s.metrics.EventFeedLag, log: s.log}).run(s.life, begun)
 	})
 }
 
-// sealer seals epochs that are due.
-type sealer struct {
+// epochSealer seals epochs that are due.
+type epochSealer struct {
 	read func(context.Context) (openEpoch, error)
-	seal func(context.Context, layout.Epoch) error
+	seal func(context.Context, keyspace.Epoch) error
 	lag  prometheus.Gauge
 	log  zerolog.Logger
 	age  epochAge
@@ -62,7 +62,7 @@ type sealer struct {
 
 // run looks at the open epoch now and then, and at once when begun receives, until ctx ends. It seals the epoch when
 // it is due.
-func (s *sealer) run(ctx context.Context, begun <-chan struct{}) {
+func (s *epochSealer) run(ctx context.Context, begun <-chan struct{}) {
 	s.age.readAt = time.Now() // not the node's clock: an age needs the monotonic clock
 	for backoff.SleepUnless(ctx, backoff.Around(sealScan, 2), begun) {
 		now := time.Now()
@@ -87,14 +87,14 @@ func (s *sealer) run(ctx context.Context, begun <-chan struct{}) {
 
 // epochAge holds bounds of the age of an epoch, by the node's own clock.
 type epochAge struct {
-	number layout.Epoch
+	number keyspace.Epoch
 	readAt time.Time // the start of the last read of the epoch
 	after  time.Time // the epoch began after this time: the start of the last read that did not return it
 	before time.Time // the epoch began before this time: the end of the first read that returned it
 }
 
 // observe notes the epoch that a read has returned.
-func (a *epochAge) observe(number layout.Epoch, began, ended time.Time) {
+func (a *epochAge) observe(number keyspace.Epoch, began, ended time.Time) {
 	if number != a.number {
 		a.number, a.after, a.before = number, a.readAt, ended
 	}
@@ -122,7 +122,7 @@ func (s *feeds) SealEvents(ctx context.Context) error {
 // readOpenEpoch reads the epoch into which events are recorded. It also learns which owners listen: a node that only
 // refuses devices writes nothing, so no fence refuses its requests. And it finds out whether the store was restored.
 func (s *feeds) readOpenEpoch(ctx context.Context) (openEpoch, error) {
-	state, also, err := s.feedStateWith(ctx, layout.ListenKey, layout.WebhooksMark)
+	state, also, err := s.feedStateWith(ctx, keyspace.ListenKey, keyspace.WebhooksMark)
 	if err != nil {
 		return openEpoch{}, err
 	}
@@ -134,7 +134,7 @@ func (s *feeds) readOpenEpoch(ctx context.Context) (openEpoch, error) {
 			s.log.Debug().Err(err).Msg("can't look for requests to listen to activations; the node tries again")
 		}
 	}
-	if err := s.keepOwners(ctx, layout.Epoch(state.revision)); err != nil {
+	if err := s.keepOwners(ctx, keyspace.Epoch(state.revision)); err != nil {
 		return openEpoch{}, etcd.Unavailable(err)
 	}
 	return openEpoch{

@@ -10,8 +10,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 )
 
 // sealedEpochs simulates the epochs of a store.
@@ -19,7 +19,7 @@ type sealedEpochs struct {
 	bytes int64 // in each epoch, from its beginning
 
 	mu     sync.Mutex
-	number layout.Epoch
+	number keyspace.Epoch
 	sealed []time.Time
 }
 
@@ -29,7 +29,7 @@ func (s *sealedEpochs) read(context.Context) (openEpoch, error) {
 	return openEpoch{number: s.number, written: true, bytes: s.bytes}, nil
 }
 
-func (s *sealedEpochs) seal(_ context.Context, number layout.Epoch) error {
+func (s *sealedEpochs) seal(_ context.Context, number keyspace.Epoch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number == s.number {
@@ -58,7 +58,7 @@ func TestPaceOfSeals(t *testing.T) {
 				defer cancel()
 				var group sync.WaitGroup
 				for range 3 {
-					s := sealer{read: epochs.read, seal: epochs.seal, lag: lag, log: zerolog.Nop()}
+					s := epochSealer{read: epochs.read, seal: epochs.seal, lag: lag, log: zerolog.Nop()}
 					group.Go(func() { s.run(ctx, nil) })
 				}
 				group.Wait()
@@ -86,14 +86,14 @@ func TestSealerGoesOn(t *testing.T) {
 			}
 			return nil
 		}
-		s := sealer{lag: kvtest.Metrics().EventFeedLag, log: zerolog.Nop(),
+		s := epochSealer{lag: kvtest.Metrics().EventFeedLag, log: zerolog.Nop(),
 			read: func(ctx context.Context) (openEpoch, error) {
 				if err := unless(2); err != nil {
 					return openEpoch{}, err
 				}
 				return epochs.read(ctx)
 			},
-			seal: func(ctx context.Context, number layout.Epoch) error {
+			seal: func(ctx context.Context, number keyspace.Epoch) error {
 				if err := unless(3); err != nil {
 					return err
 				}
@@ -117,8 +117,8 @@ func TestNewEventsWakesReaders(t *testing.T) {
 	for name, keep := range map[string]func(*Store){
 		"with the watch": func(s *Store) { s.KeepSealing() },
 		"without the watch": func(s *Store) {
-			never := sealer{read: s.readOpenEpoch, lag: s.metrics.EventFeedLag, log: zerolog.Nop(),
-				seal: func(context.Context, layout.Epoch) error { return nil }}
+			never := epochSealer{read: s.readOpenEpoch, lag: s.metrics.EventFeedLag, log: zerolog.Nop(),
+				seal: func(context.Context, keyspace.Epoch) error { return nil }}
 			s.guard.StartIn(&s.background, "sealing of epochs", func() { never.run(s.life, nil) })
 		},
 	} {

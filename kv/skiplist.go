@@ -5,7 +5,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -24,7 +24,7 @@ type walk struct {
 	listing string   // the beginning of the entries' keys
 	oldest  string   // the position at which the walk ends; empty: at the beginning of the listing
 	ready   []string // positions that were read and not yet returned, oldest first
-	levels  [layout.SkipLevels + 1]skipLevel
+	levels  [keyspace.SkipLevels + 1]skipLevel
 	then    *walk // the listing that follows; nil: none
 	stopped bool  // the page ends after the records that were read
 }
@@ -39,7 +39,7 @@ type skipLevel struct {
 
 // walkFrom begins a walk through an owner's listing at the first entry before a position, or with the newest.
 func (s *views) walkFrom(owner licensing.Owner, listing string, before store.Position) *walk {
-	w := &walk{store: s, listing: layout.InSlot(licensing.SlotOf(owner), listing)}
+	w := &walk{store: s, listing: keyspace.InSlot(licensing.SlotOf(owner), listing)}
 	for i := range w.levels {
 		w.levels[i].to, w.levels[i].all = string(before), before == ""
 	}
@@ -107,7 +107,7 @@ func (w *walk) stop(ctx context.Context, level int) (string, error) {
 // read reads the next range of a level: back to the nearest stop of the level above.
 func (w *walk) read(ctx context.Context, level int) error {
 	from := ""
-	if level < layout.SkipLevels {
+	if level < keyspace.SkipLevels {
 		var err error
 		if from, err = w.stop(ctx, level+1); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (w *walk) read(ctx context.Context, level int) error {
 	from = max(from, w.oldest)
 	prefix := w.listing
 	if level > 0 {
-		prefix = layout.SkipKey(level, w.listing)
+		prefix = keyspace.SkipKey(level, w.listing)
 	}
 	l := &w.levels[level]
 	to := prefix + l.to

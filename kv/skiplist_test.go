@@ -11,34 +11,36 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/depth"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // entryKeys returns all keys of an entry without a value.
-func entryKeys(entry string) []string { return append([]string{entry}, layout.SkipKeys(entry)...) }
+func entryKeys(entry string) []string { return append([]string{entry}, keyspace.SkipKeys(entry)...) }
 
 // TestSkipHeights: heights never change, since a build would miss keys that another build does not write.
 func TestSkipHeights(t *testing.T) {
+	depth.NotRaced(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	const entries = 1 << 20
-	counts := make([]int, layout.SkipLevels+1)
+	counts := make([]int, keyspace.SkipLevels+1)
 	for range entries {
 		var block [licensing.LicenseBlockSize]byte
 		binary.BigEndian.PutUint64(block[:], random.Uint64())
 		binary.BigEndian.PutUint64(block[8:], random.Uint64())
 		id := licensing.NewLicenseID(0, block)
-		counts[layout.SkipHeight(layout.ListingKey(labOwner, kvtest.Time, id))]++
+		counts[keyspace.SkipHeight(keyspace.ListingKey(labOwner, kvtest.Time, id))]++
 	}
 	if want := []int{1040323, 8200, 53}; !slices.Equal(counts, want) {
 		t.Errorf("of %d entries so many are of each height: %v, want %v", entries, counts, want)
 	}
 	for key, want := range map[string]int{"": 0, "x": 0,
 		"lc2/00/o/acct/t/ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
-		if got := layout.SkipHeight(key); got != want {
+		if got := keyspace.SkipHeight(key); got != want {
 			t.Errorf("%q has height %d, want %d", key, got, want)
 		}
 	}
@@ -48,7 +50,7 @@ func TestSkipHeights(t *testing.T) {
 func heights() (positions []string) {
 	for i := range 100_000 {
 		position := fmt.Sprintf("%024d", i)
-		if height := layout.SkipHeight(position); i%50 == 0 || height == 1 && i%4 == 0 || height == 2 {
+		if height := keyspace.SkipHeight(position); i%50 == 0 || height == 1 && i%4 == 0 || height == 2 {
 			positions = append(positions, position)
 		}
 	}
@@ -203,7 +205,7 @@ func TestListingCostsLittle(t *testing.T) {
 		var id licensing.LicenseID
 		binary.BigEndian.PutUint64(id[:], random.Uint64())
 		binary.BigEndian.PutUint64(id[8:], random.Uint64())
-		sw.list(layout.ListingKey(labOwner, kvtest.Time, id))
+		sw.list(keyspace.ListingKey(labOwner, kvtest.Time, id))
 		extra += len(sw.then) - 1
 		for _, op := range sw.then {
 			if key := string(etcd.WrittenKey(op)); seen[key] {
@@ -217,7 +219,7 @@ func TestListingCostsLittle(t *testing.T) {
 		t.Errorf("%d creations put %d keys beside their entries", made, extra)
 	}
 	// A license, its metadata, its end and its place; the first two are read too.
-	const puts, reads = (4+layout.SkipLevels)*store.MaxNewLicenses + 8, 2*store.MaxNewLicenses + 8
+	const puts, reads = (4+keyspace.SkipLevels)*store.MaxNewLicenses + 8, 2*store.MaxNewLicenses + 8
 	children := etcd.Branch(make([]*etcdserverpb.RequestOp, puts), reads)
 	deepest := 0
 	for _, child := range children {

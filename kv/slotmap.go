@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -32,7 +33,7 @@ func (s *slotMap) OpenSlotMap(ctx context.Context) error {
 
 // FollowSlotMap follows the map until ctx ends.
 func (s *slotMap) FollowSlotMap(ctx context.Context) {
-	s.etcd.Watch(ctx, layout.SlotMapKey, func() {
+	s.etcd.Watch(ctx, keyspace.SlotMapKey, func() {
 		if err := s.readSlotMap(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error().Err(err).
 				Msg("can't read the map of slots; this node continues with the last map that it read")
@@ -42,7 +43,7 @@ func (s *slotMap) FollowSlotMap(ctx context.Context) {
 
 // readSlotMap reads and remembers the map.
 func (s *slotMap) readSlotMap(ctx context.Context) error {
-	value, err := s.etcd.Get(ctx, "slot_map", layout.SlotMapKey)
+	value, err := s.etcd.Get(ctx, "slot_map", keyspace.SlotMapKey)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (s *slotMap) checkHere(keys ...[]byte) error {
 		return nil
 	}
 	for _, key := range keys {
-		if slot, _, ok := layout.CutSlot(string(key)); ok && moved.CellOf(slot) != layout.Here {
+		if slot, _, ok := keyspace.CutSlot(string(key)); ok && moved.CellOf(slot) != layout.Here {
 			return errElsewhere
 		}
 	}

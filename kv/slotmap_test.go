@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -21,7 +22,7 @@ func TestMovedSlots(t *testing.T) {
 	own, slot := licensing.LicenseRef(s.own), licensing.SlotOf(labOwner)
 	write := func(m layout.SlotMap) {
 		t.Helper()
-		kvtest.Must(l.client.Put(l.ctx(), layout.SlotMapKey, string(m.Encode())))(t)
+		kvtest.Must(l.client.Put(l.ctx(), keyspace.SlotMapKey, string(m.Encode())))(t)
 	}
 	snapshot := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: own}))(t)[0]
 	event := kvtest.Must(l.store.History(l.ctx(), own, store.HistoryPage{Limit: 1}))(t).Events[0].ID
@@ -97,7 +98,7 @@ func TestMovedSlots(t *testing.T) {
 	if err := l.store.OpenSlotMap(l.ctx()); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("a start: %v", err)
 	}
-	kvtest.Must(l.client.Put(l.ctx(), layout.SlotMapKey, "?"))(t)
+	kvtest.Must(l.client.Put(l.ctx(), keyspace.SlotMapKey, "?"))(t)
 	if err := l.store.OpenSlotMap(l.ctx()); !errors.Is(err, licensing.ErrInternal) || !refused() {
 		t.Errorf("a map that can't be read: %v", err)
 	}

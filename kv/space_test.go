@@ -19,6 +19,7 @@ import (
 
 	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -297,11 +298,11 @@ func TestStartWhileFull(t *testing.T) {
 	}
 }
 
-// TestMoveWhileFull: under the alarm, a change that waits for a move of layout.ListenKey is refused at once.
+// TestMoveWhileFull: under the alarm, a change that waits for a move of keyspace.ListenKey is refused at once.
 func TestMoveWhileFull(t *testing.T) {
 	t.Parallel()
 	l := newSpaceLab(t)
-	asked, err := l.etcd.Put(l.ctx(), layout.ListenRequestKey(l.owner), string(layout.EncodeListenRequest(true)))
+	asked, err := l.etcd.Put(l.ctx(), keyspace.ListenRequestKey(l.owner), string(layout.EncodeListenRequest(true)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"licet/internal/fair"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics"
@@ -154,7 +155,7 @@ func (s *core) Incarnation() store.Incarnation { return s.incarnation }
 
 // Ping makes a linearizable read.
 func (s *core) Ping(ctx context.Context) error {
-	_, err := s.etcd.Get(ctx, "ping", layout.CheckKey, clientv3.WithKeysOnly())
+	_, err := s.etcd.Get(ctx, "ping", keyspace.CheckKey, clientv3.WithKeysOnly())
 	return err
 }
 
@@ -165,19 +166,19 @@ func (s *core) Space() store.Space { return s.etcd.Space() }
 // entropy; the check key never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
-	if stored, err := s.etcd.Get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {
+	if stored, err := s.etcd.Get(ctx, "check_key", keyspace.CheckKey); err != nil || stored != nil {
 		return keyCheckOf(stored, err)
 	}
 	// The store is new: all slots are here.
-	fresh := make([]byte, layout.CheckKeySize)
+	fresh := make([]byte, keyspace.CheckKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}
 	response, err := s.etcd.Txn(ctx, "check_key",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(layout.CheckKey), "=", 0)},
-		[]clientv3.Op{clientv3.OpPut(layout.SlotMapKey, string(layout.SlotMap{}.Encode())),
-			clientv3.OpPut(layout.CheckKey, string(fresh)), clientv3.OpGet(layout.CheckKey)},
-		[]clientv3.Op{clientv3.OpGet(layout.CheckKey)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(keyspace.CheckKey), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(keyspace.SlotMapKey, string(layout.SlotMap{}.Encode())),
+			clientv3.OpPut(keyspace.CheckKey, string(fresh)), clientv3.OpGet(keyspace.CheckKey)},
+		[]clientv3.Op{clientv3.OpGet(keyspace.CheckKey)})
 	if err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
@@ -188,7 +189,7 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyC
 }
 
 func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
-	if err == nil && len(stored) != layout.CheckKeySize {
+	if err == nil && len(stored) != keyspace.CheckKeySize {
 		err = fmt.Errorf("the store's check key: %w", layout.ErrMalformed)
 	}
 	if err != nil {
@@ -199,7 +200,7 @@ func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
 
 // OrderOwner returns the owner of the order with a number.
 func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
-	value, err := s.etcd.Get(ctx, "order_owner", layout.OrderOwnerKey(orderNo))
+	value, err := s.etcd.Get(ctx, "order_owner", keyspace.OrderOwnerKey(orderNo))
 	if err != nil || value == nil {
 		return licensing.Owner{}, false, err
 	}

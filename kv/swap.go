@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -44,16 +45,22 @@ type fresh struct {
 	from    int64 // the revision that the swap replaces
 	value   []byte
 	spilled bool
-	moved   bool                     // the devices get keys of their own: entries are all of them
-	entries []*licensing.DeviceEntry // written devices with keys of their own
-	guesses int                      // devices assumed absent, which the swap compares
-	devices int                      // how many the license will have
+	moved   bool            // the devices get keys of their own: written has all of them
+	written []writtenDevice // with keys of their own
+	guesses int             // devices assumed absent, which the swap compares
+	devices int             // how many the license will have
+}
+
+// writtenDevice is a device with a key of its own that a swap writes.
+type writtenDevice struct {
+	id    string
+	value []byte // nil: the device is removed
 }
 
 // touch is a device with a key of its own, of which a swap stores only last_seen.
 type touch struct {
 	id     licensing.LicenseID
-	device licensing.Device
+	device writtenDevice
 	from   int64 // the revision of the device's key that is replaced
 }
 
@@ -80,7 +87,7 @@ func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 }
 
 func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) error {
-	key := []byte(layout.RecordKey(write.Ref))
+	key := []byte(keyspace.RecordKey(write.Ref))
 	if sw.owner = write.Ref.Owner; write.Ref.Kind == licensing.KindLicense {
 		sw.owner = write.Record.License.Owner
 	}
@@ -103,7 +110,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		sw.putUsage(key, &write, token, writers)
 	case licensing.KindClaim:
 		sw.putRecord(key, layout.EncodeClaim(record.Claim, writers), token)
-		place := layout.ClaimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)
+		place := keyspace.ClaimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)
 		if place == token.listed {
 			sw.put([]byte(place), nil)
 		} else {
@@ -123,7 +130,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		sw.putRecord(key, payment.Encode(), token)
 		sw.moveSale(token.sale, layout.SaleEntry(write.Ref, record.Payment))
 		if token.revision == 0 {
-			sw.list(layout.PaymentListingKey(write.Ref, record.Payment))
+			sw.list(keyspace.PaymentListingKey(write.Ref, record.Payment))
 		}
 	case licensing.KindSandbox:
 		played := layout.Sandbox{Sandbox: *record.Sandbox, Writers: writers, Unknown: token.unknown}
@@ -211,10 +218,10 @@ func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writer
 	for _, terms := range write.Record.NewTerms {
 		// The key may exist, with the same value: then the growth counts twice until the next recount.
 		ref := licensing.TermsRef(write.Ref.Owner, terms.Entitlements.Version())
-		sw.create([]byte(layout.TermsKey(ref)), layout.EncodeTerms(terms))
+		sw.create([]byte(keyspace.TermsKey(ref)), layout.EncodeTerms(terms))
 	}
-	sw.reschedule(string(key), token.due, layout.DueOf(due))
-	sw.relist(token.listed, layout.CatalogKey(write.Ref, write.Record.Product))
+	sw.reschedule(string(key), token.due, keyspace.DueOf(due))
+	sw.relist(token.listed, keyspace.CatalogKey(write.Ref, write.Record.Product))
 }
 
 // putUsage writes an owner's usage, unless another recount has begun since the usage was read.
@@ -224,10 +231,10 @@ func (sw *swap) putUsage(key []byte, write *store.Write, token *stored, writers 
 	value := record.Encode()
 	if events := write.Record.Events; len(events) > 0 {
 		sw.writeEvents(value, layout.EncodeEvents(events, token.lastEvent), usage.Owner,
-			layout.UsageInEvents(usage.Owner), usage.Sequence)
+			keyspace.UsageInEvents(usage.Owner), usage.Sequence)
 	}
 	sw.put(key, value)
-	sw.compare([]byte(layout.RecountKey), token.recountAt)
+	sw.compare([]byte(keyspace.RecountKey), token.recountAt)
 }
 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
@@ -240,22 +247,22 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 		}
 	}
 	sw.putRecord(key, value, token)
-	sw.reschedule(string(key), token.due, layout.DueOf(order.Due()))
+	sw.reschedule(string(key), token.due, keyspace.DueOf(order.Due()))
 	if token.revision == 0 {
 		if !licensing.SlotOf(order.Owner).In(order.OrderNo) {
 			return errOtherSlot
 		}
-		sw.create([]byte(layout.OrderOwnerKey(order.OrderNo)), layout.EncodeOwner(order.Owner))
+		sw.create([]byte(keyspace.OrderOwnerKey(order.OrderNo)), layout.EncodeOwner(order.Owner))
 		sw.listAbove(string(key))
 	}
-	sw.relist(token.listed, layout.BuyerListingKey(order))
+	sw.relist(token.listed, keyspace.BuyerListingKey(order))
 	return sw.putIssued(&write.Record, writers)
 }
 
 // putIssued puts the licenses that a change of another record issues.
 func (sw *swap) putIssued(record *licensing.Record, writers []layout.Writer) error {
 	for _, l := range record.Issued {
-		sw.compare([]byte(layout.LicenseKey(l.Key.ID())), 0)
+		sw.compare([]byte(keyspace.LicenseKey(l.Key.ID())), 0)
 		if err := sw.putNewLicense(l, record.IssuedDevices, eventsOfIssued(record, l), writers[:1]); err != nil {
 			return err
 		}
@@ -273,14 +280,14 @@ func (sw *swap) putNewLicense(
 	fresh := layout.License{License: *l, Writers: writers,
 		Devices: layout.MergeInline(nil, changedEntries(devices), l.CreatedAt)}
 	sw.brokenRule = cmp.Or(sw.brokenRule, fresh.BrokenRule())
-	key := layout.LicenseKey(id)
+	key := keyspace.LicenseKey(id)
 	value := fresh.Encode()
 	sw.create([]byte(key), value)
 	if len(events) > 0 {
-		sw.writeLicenseEvents(value, events, layout.Location{})
+		sw.writeLicenseEvents(value, events, keyspace.Location{})
 	}
-	sw.reschedule(key, 0, layout.DueOf(l.Due()))
-	sw.list(layout.ListingKey(l.Owner, l.CreatedAt, id))
+	sw.reschedule(key, 0, keyspace.DueOf(l.Due()))
+	sw.list(keyspace.ListingKey(l.Owner, l.CreatedAt, id))
 	return nil
 }
 
@@ -294,7 +301,7 @@ func (sw *swap) putMetadata(l *licensing.License, m *licensing.Metadata, token *
 	if m == nil || !m.Changed {
 		return
 	}
-	key := []byte(layout.MetadataKey(l.Key.ID()))
+	key := []byte(keyspace.MetadataKey(l.Key.ID()))
 	switch value := layout.EncodeMetadata(*m, token.newer); {
 	case token.metadata == 0 && value != nil:
 		sw.create(key, value)
@@ -305,8 +312,8 @@ func (sw *swap) putMetadata(l *licensing.License, m *licensing.Metadata, token *
 	default:
 		sw.drop(key)
 	}
-	from := layout.CustomerKeys(l, token.customer)
-	for i, to := range layout.CustomerKeys(l, m.Customer) {
+	from := keyspace.CustomerKeys(l, token.customer)
+	for i, to := range keyspace.CustomerKeys(l, m.Customer) {
 		sw.relist(from[i], to)
 	}
 }
@@ -314,7 +321,7 @@ func (sw *swap) putMetadata(l *licensing.License, m *licensing.Metadata, token *
 // putAliases creates the new aliases of a license.
 func (sw *swap) putAliases(record *licensing.Record) {
 	for _, name := range record.NewAliases {
-		key := []byte(layout.AliasKey(name))
+		key := []byte(keyspace.AliasKey(name))
 		sw.compare(key, 0)
 		sw.create(key, layout.EncodeAlias(licensing.Alias{
 			License: record.License.Key.ID(), Owner: record.License.Owner,
@@ -341,7 +348,7 @@ func (sw *swap) list(entry string) {
 
 // listAbove puts an entry whose own key holds a record into the upper levels.
 func (sw *swap) listAbove(entry string) {
-	for _, key := range layout.SkipKeys(entry) {
+	for _, key := range keyspace.SkipKeys(entry) {
 		sw.create([]byte(key), nil)
 	}
 }
@@ -353,7 +360,7 @@ func (sw *swap) relist(from, to string) {
 	}
 	if from != "" {
 		sw.remove([]byte(from), 0)
-		for _, key := range layout.SkipKeys(from) {
+		for _, key := range keyspace.SkipKeys(from) {
 			sw.remove([]byte(key), 0)
 		}
 	}
@@ -364,7 +371,7 @@ func (sw *swap) relist(from, to string) {
 
 // reschedule moves a record's entry in the index of due work from its stored time to its new time. Most changes move
 // nothing.
-func (sw *swap) reschedule(record string, from, to layout.Due) {
+func (sw *swap) reschedule(record string, from, to keyspace.Due) {
 	if from == to {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -20,7 +21,7 @@ import (
 func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	ref := licensing.ClaimRef(labOwner, rand.Text()[:layout.ClaimHashSize])
+	ref := licensing.ClaimRef(labOwner, rand.Text()[:keyspace.ClaimHashSize])
 	var token store.Token
 	for _, made := range []time.Time{kvtest.Time, kvtest.Time.Add(time.Hour)} {
 		outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
@@ -52,9 +53,9 @@ func TestSweepSkipsUnreadableRecords(t *testing.T) {
 	for i := range 3 {
 		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))
 	}
-	first := kvtest.Must(l.client.Get(l.ctx(), inLab(layout.ClaimAges), clientv3.WithPrefix(),
+	first := kvtest.Must(l.client.Get(l.ctx(), inLab(keyspace.ClaimAges), clientv3.WithPrefix(),
 		clientv3.WithLimit(1)))(t).Kvs[0]
-	damaged := inLab("y/" + string(first.Key[len(inLab(layout.ClaimAges))+8:]))
+	damaged := inLab("y/" + string(first.Key[len(inLab(keyspace.ClaimAges))+8:]))
 	l.write(seed{damaged: bytesOf("?")})
 	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour)); err != nil || swept != 2 {
 		t.Errorf("swept %d, %v", swept, err)
@@ -79,9 +80,9 @@ func TestSweepPassesUnreadableClaims(t *testing.T) {
 	for i := range bad + 3 {
 		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))
 	}
-	places := kvtest.Must(l.client.Get(l.ctx(), inLab(layout.ClaimAges), clientv3.WithPrefix()))(t).Kvs
+	places := kvtest.Must(l.client.Get(l.ctx(), inLab(keyspace.ClaimAges), clientv3.WithPrefix()))(t).Kvs
 	for _, place := range places[:bad] {
-		damaged[inLab("y/"+string(place.Key[len(inLab(layout.ClaimAges))+8:]))] = bytesOf("?")
+		damaged[inLab("y/"+string(place.Key[len(inLab(keyspace.ClaimAges))+8:]))] = bytesOf("?")
 	}
 	l.write(damaged)
 	for pass := range 2 { // a pass begins with the oldest claim again

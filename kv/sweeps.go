@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -69,7 +70,7 @@ func (s *Store) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, e
 		var claim *licensing.Claim
 		if kv != nil {
 			claim, _, err = layout.DecodeClaim(kv.Value)
-			if s.etcd.Unreadable(c.key, "a claim of "+layout.OwnerPath(c.owner), err) {
+			if s.etcd.Unreadable(c.key, "a claim of "+keyspace.OwnerPath(c.owner), err) {
 				bad = layout.Internal(err)
 				continue // the other claims must not wait for this one
 			}
@@ -121,13 +122,13 @@ type removedKey struct {
 func (s *Store) dueClaims(
 	ctx context.Context, from string, before time.Time, limit int,
 ) (due []dueClaim, next string, err error) {
-	old := etcd.SlotRange{From: layout.ClaimAges, To: layout.ClaimAges + layout.TimeInKey(before)}
+	old := etcd.SlotRange{From: keyspace.ClaimAges, To: keyspace.ClaimAges + keyspace.TimeInKey(before)}
 	page, err := s.etcd.PageInSlots(ctx, "sweep_list", old, from, limit, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, "", err
 	}
 	for _, kv := range page.Kvs {
-		if c, ok := layout.ClaimOfAge(string(kv.Key)); ok { // else verify reports it
+		if c, ok := keyspace.ClaimOfAge(string(kv.Key)); ok { // else verify reports it
 			due = append(due, dueClaim{c.Key, string(kv.Key), c.Made, c.Owner})
 		}
 	}
@@ -146,13 +147,13 @@ func (s *Store) DueSlots(
 func (s *Store) Due(
 	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
-	due, index := dueRange(kind, span), layout.DueIndexOf(kind)
-	prefix := layout.InSlot(slot, index.Family)
-	since := layout.InSlot(slot, due.From)
+	due, index := dueRange(kind, span), keyspace.DueIndexOf(kind)
+	prefix := keyspace.InSlot(slot, index.Family)
+	since := keyspace.InSlot(slot, due.From)
 	if from != "" {
 		since = prefix + from
 	}
-	response, err := s.etcd.Page(ctx, "due_list", since, layout.InSlot(slot, due.To), int64(limit), 0)
+	response, err := s.etcd.Page(ctx, "due_list", since, keyspace.InSlot(slot, due.To), int64(limit), 0)
 	if err != nil {
 		return store.DuePage{}, err
 	}
@@ -171,7 +172,7 @@ func (s *Store) Due(
 
 // dueRange returns the part of the index of due work that is a span of time.
 func dueRange(kind licensing.DueKind, span store.DueSpan) etcd.SlotRange {
-	family := layout.DueIndexOf(kind).Family
+	family := keyspace.DueIndexOf(kind).Family
 	at := func(t time.Time) string {
 		return family + string(binary.BigEndian.AppendUint64(nil, uint64(max(t.UnixMilli(), 0))))
 	}
@@ -200,7 +201,7 @@ func (s *historyCompactor) CompactHistory(ctx context.Context) error {
 		s.seen = 0
 		return nil
 	}
-	read, err := s.etcd.List(ctx, "compact", layout.CheckKey, clientv3.WithKeysOnly())
+	read, err := s.etcd.List(ctx, "compact", keyspace.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -32,17 +33,17 @@ func (sw *swap) removeLicense(key []byte, record *licensing.Record, token *store
 	sw.compare(key, token.revision)
 	sw.remove(key, token.size)
 	if token.metadata > 0 {
-		sw.remove([]byte(layout.MetadataKey(id)), token.metadata)
+		sw.remove([]byte(keyspace.MetadataKey(id)), token.metadata)
 	}
 	for i := range l.Reissues.Count() {
 		name := licensing.NewLicenseID(id.Slot(), [licensing.LicenseBlockSize]byte([]byte(l.Reissues.Block(i))))
 		alias := layout.EncodeAlias(licensing.Alias{License: id, Owner: l.Owner})
-		sw.remove([]byte(layout.AliasKey(licensing.AliasName(name))), len(alias))
+		sw.remove([]byte(keyspace.AliasKey(licensing.AliasName(name))), len(alias))
 	}
-	for _, listed := range layout.CustomerKeys(l, token.customer) {
+	for _, listed := range keyspace.CustomerKeys(l, token.customer) {
 		sw.relist(listed, "")
 	}
-	sw.relist(layout.ListingKey(l.Owner, l.CreatedAt, id), "")
+	sw.relist(keyspace.ListingKey(l.Owner, l.CreatedAt, id), "")
 	sw.reschedule(string(key), token.due, 0)
 	last := layout.License{License: *l} // only the place of the location is used
 	sw.writeLicenseEvents(last.Encode(), record.Events, token.lastEvent)

@@ -88,7 +88,7 @@ func TestTrial(t *testing.T) {
 	first, second := kvtest.Must(order("pro", paid.License.Key))(t), kvtest.Must(order("pro", paid.License.Key))(t)
 	for _, o := range []*licensing.Order{&first, &second} {
 		for range 2 { // a provider may confirm a payment again
-			*o = kvtest.Must(l.node.PayOrder(l.ctx(), *o, sandboxPayment(o.OrderNo)))(t).Order
+			*o = kvtest.Must(l.node.PayOrder(l.ctx(), *o, sandboxPayment(o.OrderNo)))(t).Order()
 		}
 	}
 	if first.LicenseKey != paid.License.Key || second.LicenseKey == paid.License.Key || second.LicenseKey.IsZero() {
@@ -131,6 +131,53 @@ func TestTrial(t *testing.T) {
 	kvtest.Must(l.node.License(l.ctx(), labOwner, paid.License.Key, store.DevicePage{Limit: 1}))(t)
 	if late, err := l.start("mac"); err != nil || !late.Created {
 		t.Errorf("a trial after the memory: %+v, %v", late, err)
+	}
+	l.healthy("started again")
+}
+
+// TestRevokedTrialMakesRoom: a sweep deletes a trial an hour after its revocation, and the device may start another
+// one. A license that was upgraded before its revocation stays.
+func TestRevokedTrialMakesRoom(t *testing.T) {
+	t.Parallel()
+	l := newTrialLab(t)
+	sizes := map[licensing.Owner]licensing.Size{}
+	l.sized(sizes)
+	revoked, paid := kvtest.Must(l.start("pc"))(t), kvtest.Must(l.start("mac"))(t)
+	kept := kvtest.Must(l.start("tab"))(t)
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "pro", Amount: 100,
+		Currency: "USD", UpgradeOf: paid.License.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Must(l.node.PayOrder(l.ctx(), order, sandboxPayment(order.OrderNo)))(t)
+	for _, key := range []licensing.LicenseKey{revoked.License.Key, paid.License.Key} {
+		target := licensing.Target{Key: key, Caller: labOwner}
+		if _, _, err := l.node.ChangeLicense(l.ctx(), labOwner, service.LicenseChange{Key: key,
+			Command: licensing.RevokeLicense{Target: target}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.healthy("revoked")
+	l.sweepTrials()
+	if again, err := l.start("pc"); err != nil || again.Created {
+		t.Errorf("the device of the revoked trial, before it is due: %+v, %v", again, err)
+	}
+	l.ahead.Store(int64(licensing.RevokedTrialMemory + time.Minute))
+	l.sweepTrials()
+	l.healthy("swept")
+	l.sized(sizes)
+	if n := sizes[labOwner].Trials; n != 2 {
+		t.Errorf("%d trials are left, want those of mac and tab", n)
+	}
+	for key, want := range map[licensing.LicenseKey]error{revoked.License.Key: licensing.ErrLicenseNotFound,
+		paid.License.Key: nil, kept.License.Key: nil} {
+		_, err := l.node.License(l.ctx(), labOwner, key, store.DevicePage{Limit: 1})
+		if !errors.Is(err, want) {
+			t.Errorf("the license %s: %v, want %v", key, err, want)
+		}
+	}
+	if again, err := l.start("pc"); err != nil || !again.Created {
+		t.Errorf("the device of the revoked trial: %+v, %v", again, err)
 	}
 	l.healthy("started again")
 }

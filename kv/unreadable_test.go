@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/internal/depth"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -21,8 +23,8 @@ import (
 // for them.
 func TestDamagedEvents(t *testing.T) {
 	const last = 7
-	record := layout.LicenseInEvents(kvtest.Key.ID())
-	value := layout.EncodeEvents(kvtest.Events(), layout.Location{Epoch: 0x0102030405, Block: 0x86070809})
+	record := keyspace.LicenseInEvents(kvtest.Key.ID())
+	value := layout.EncodeEvents(kvtest.Events(), keyspace.Location{Epoch: 0x0102030405, Block: 0x86070809})
 	check := func(what string, damaged []byte) {
 		t.Helper()
 		stored, err := layout.DecodeEvents(kvtest.Owner, record, last, damaged)
@@ -62,7 +64,7 @@ func TestDamagedEvents(t *testing.T) {
 	newer := bytes.Clone(value)
 	newer[0] = 9
 	stored, err := layout.DecodeEvents(kvtest.Owner, record, last, newer)
-	if err == nil || len(stored.Events) != 3 || stored.Torn || stored.Before != (layout.Location{Epoch: 0x0102030405,
+	if err == nil || len(stored.Events) != 3 || stored.Torn || stored.Before != (keyspace.Location{Epoch: 0x0102030405,
 		Block: 0x86070809}) || !stored.Events[0].At.Equal(kvtest.Time) {
 		t.Errorf("of a newer format: %+v, %v", stored, err)
 	}
@@ -212,6 +214,7 @@ func (l *eventsLab) damage(
 
 // TestUnreadableEvents damages the value of one transaction's events in the middle of a feed.
 func TestUnreadableEvents(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("damaged")
@@ -227,9 +230,9 @@ func TestUnreadableEvents(t *testing.T) {
 	l.seal()
 	var key string
 	all := l.feed(owner, 100)
-	record := layout.LicenseInEvents(ref.LicenseID())
+	record := keyspace.LicenseInEvents(ref.LicenseID())
 	at := placeOf(owner, all[len(all)-2].ID)
-	key = layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, record, 5)
+	key = keyspace.EventsKeyOf(owner, keyspace.Location{Epoch: at.Epoch}, record, 5)
 	whole := kvtest.Must(l.store.etcd.Native.Get(t.Context(), key))(t).Kvs[0].Value
 	newer, facts := bytes.Clone(whole), bytes.Clone(whole)
 	newer[0] = 9
@@ -246,6 +249,7 @@ func TestUnreadableEvents(t *testing.T) {
 
 // TestUnreadableBlocks damages a block, and one run in it.
 func TestUnreadableBlocks(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("block")
@@ -254,7 +258,7 @@ func TestUnreadableBlocks(t *testing.T) {
 	l.together(changes)
 	e := l.store.fences.known()
 	l.seal()
-	entries := slices.DeleteFunc(l.entries(owner, e), func(e layout.EventsKey) bool { return e.Block == 0 })
+	entries := slices.DeleteFunc(l.entries(owner, e), func(e keyspace.EventsKey) bool { return e.Block == 0 })
 	if len(entries) != 1 {
 		t.Fatalf("%d blocks", len(entries))
 	}
@@ -315,7 +319,7 @@ func TestNewerEvents(t *testing.T) {
 	value = protowire.AppendVarint(protowire.AppendTag(value, 4, protowire.VarintType), uint64(kvtest.Time.UnixMilli()))
 	value = text(value, 2, string(append(message, 0x78, 1)))
 	if _, err := l.store.etcd.Native.Put(t.Context(),
-		layout.EventsKeyOf(owner, layout.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
+		keyspace.EventsKeyOf(owner, keyspace.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
 		t.Fatal(err)
 	}
 	l.seal()
@@ -359,7 +363,7 @@ func TestSearchHistory(t *testing.T) {
 	at := placeOf(owner, l.putEvents(owner, old, 3, "a")[0])
 	l.putEvents(owner, late-1, 2, "b") // of another license
 	entry := l.entries(owner, at.Epoch)[0]
-	place := historyPlace{Location: layout.Location{Epoch: late}, sequence: 7}
+	place := historyPlace{Location: keyspace.Location{Epoch: late}, sequence: 7}
 	for calls := 1; place.last == 0; calls++ {
 		var err error
 		if place, err = l.store.searchHistory(ctx, owner, entry.Record, place, 0); err != nil || place.sequence == 0 ||
@@ -370,11 +374,11 @@ func TestSearchHistory(t *testing.T) {
 			t.Errorf("call %d: %+v is read as %+v, %v", calls, place, again, ok)
 		}
 	}
-	if want := (historyPlace{layout.Location{Epoch: old}, 3, 3}); place != want {
+	if want := (historyPlace{keyspace.Location{Epoch: old}, 3, 3}); place != want {
 		t.Errorf("found is %+v, not %+v", place, want)
 	}
-	for _, from := range []historyPlace{{Location: layout.Location{Epoch: late}, sequence: 2},
-		{Location: layout.Location{Epoch: old - 1}, sequence: 9}} {
+	for _, from := range []historyPlace{{Location: keyspace.Location{Epoch: late}, sequence: 2},
+		{Location: keyspace.Location{Epoch: old - 1}, sequence: 9}} {
 		for calls := 0; from.sequence > 0; calls++ {
 			var err error
 			if from, err = l.store.searchHistory(ctx, owner, entry.Record, from, 0); err != nil || from.last > 0 ||
@@ -404,10 +408,10 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 	}
 	before := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable)
 	l.write(seed{
-		layout.LicenseKey(licenses[1].ID()):          bytesOf("?"),
-		layout.OrderKey(labOwner, orders[1].OrderNo): bytesOf("?"),
-		layout.APIKeyKey(keys[1].Hash):               bytesOf("?"),
-		layout.KeyUseKey(keys[0].Hash):               bytesOf("?"),
+		keyspace.LicenseKey(licenses[1].ID()):          bytesOf("?"),
+		keyspace.OrderKey(labOwner, orders[1].OrderNo): bytesOf("?"),
+		keyspace.APIKeyKey(keys[1].Hash):               bytesOf("?"),
+		keyspace.KeyUseKey(keys[0].Hash):               bytesOf("?"),
 	})
 	page := store.Page{Limit: 10}
 	for range 2 { // each value counts once

@@ -8,8 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -43,13 +43,13 @@ func TestUnreadableMark(t *testing.T) {
 			var marks []string
 			for range 3 {
 				record()
-				found := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.MarksPrefix,
+				found := kvtest.Must(l.store.etcd.Native.Get(t.Context(), keyspace.MarksPrefix,
 					clientv3.WithPrefix()))(t).Kvs
 				marks = append(marks, string(found[len(found)-1].Key))
 			}
 			l.put(marks[damaged], "?")
 			record()
-			if n := l.keys(layout.MarksPrefix); n != 4 {
+			if n := l.keys(keyspace.MarksPrefix); n != 4 {
 				t.Errorf("there are %d marks, want another one behind the damaged one", n)
 			}
 			for i, left := range []int{4, 3, 2, 1, 0} {
@@ -63,7 +63,7 @@ func TestUnreadableMark(t *testing.T) {
 					}
 				}
 			}
-			if n := l.keys(layout.MarksPrefix); n != 0 {
+			if n := l.keys(keyspace.MarksPrefix); n != 0 {
 				t.Errorf("%d marks are left", n)
 			}
 			if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable); n != 1 {
@@ -100,13 +100,13 @@ func TestUnreadableTrimmedEpoch(t *testing.T) {
 	}
 	keep := store.EventRetention{Age: keepAll.Age, Bytes: l.eventBytes(owner) + l.eventBytes(large) - 1}
 	for _, value := range []string{"", "?", "\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
-		l.put(layout.TrimmedKey, value)
+		l.put(keyspace.TrimmedKey, value)
 		l.sweep(kvtest.Time.Add(keepAll.Age+1), keep)
 		if got := kindsOf(l.feed(owner, 10)); len(got) != 2 {
 			t.Errorf("%q: the feed is %q", value, got)
 		}
 		if got := kvtest.Must(l.store.etcd.Native.Get(t.Context(),
-			layout.TrimmedKey))(t).Kvs[0].Value; string(got) != value {
+			keyspace.TrimmedKey))(t).Kvs[0].Value; string(got) != value {
 			t.Errorf("%q: a cut has written %q", value, got)
 		}
 	}
@@ -151,7 +151,7 @@ func TestUnreadableLedger(t *testing.T) {
 			if left == 0 || left == len(all) {
 				t.Fatalf("of %d events %d are left", len(all), left)
 			}
-			l.put(layout.LedgerKey(owner), "?")
+			l.put(keyspace.LedgerKey(owner), "?")
 			if got := len(l.feed(owner, 7)); got != left {
 				t.Errorf("the feed has %d events, and had %d", got, left)
 			}

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -44,7 +45,7 @@ func TestUsageRecord(t *testing.T) {
 	s := openStore(t)
 	ref, ctx := licensing.UsageRef(kvtest.Owner), t.Context()
 	forget := func() {
-		for _, key := range []string{layout.UsageKey(kvtest.Owner), layout.RecountKey} {
+		for _, key := range []string{keyspace.UsageKey(kvtest.Owner), keyspace.RecountKey} {
 			if _, err := server.Client.Delete(ctx, key); err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +78,7 @@ func TestUsageRecord(t *testing.T) {
 	if outcome := addUsage(t, s, none, grown, budget); outcome.Landed || outcome.Rivals[0].Record.Usage.Bytes != 700 {
 		t.Fatalf("%+v", outcome)
 	}
-	mark := kvtest.Must(server.Client.Put(ctx, layout.RecountKey, string((&layout.Recount{}).Encode())))(t)
+	mark := kvtest.Must(server.Client.Put(ctx, keyspace.RecountKey, string((&layout.Recount{}).Encode())))(t)
 	outcome := addUsage(t, s, first, grown, budget)
 	if outcome.Landed || outcome.Rivals[0].Record.RecountAt != mark.Header.Revision {
 		t.Fatalf("%+v, want a loss to the recount at %d", outcome, mark.Header.Revision)
@@ -112,7 +113,7 @@ func (g grown) take(s *Store) {
 func (g grown) compare(l *lab, when string) {
 	l.t.Helper()
 	g.take(l.store)
-	at := kvtest.Must(l.client.Get(l.ctx(), layout.CheckKey))(l.t).Header.Revision
+	at := kvtest.Must(l.client.Get(l.ctx(), keyspace.CheckKey))(l.t).Header.Revision
 	stored := kvtest.Must(verify.Sizes(l.ctx(), l.store, at, 0))(l.t)
 	if diff := cmp.Diff(grown(stored), g); diff != "" {
 		l.t.Errorf("%s: growth differs from what is stored (-stored +grown):\n%s", when, diff)
@@ -165,7 +166,7 @@ func TestGrowthIsWhatIsStored(t *testing.T) {
 	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0egone"})
 	all.compare(l, "changed")
 
-	if _, _, err := l.node.Redact(l.ctx(), labOwner, labBuyer, nil); err != nil {
+	if _, _, err := l.node.Redact(l.ctx(), labOwner, licensing.Customer{BuyerEmail: labBuyer}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for {

@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/internal/depth"
 	"licet/kv/deliveries"
 	"licet/kv/deliveries/deliveriestest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -88,6 +90,7 @@ func (l *lab) deliver() {
 
 // TestVerifyDeliveries plants corruptions of stored deliveries: verify finds and names exactly these.
 func TestVerifyDeliveries(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	l := newLab(t)
 	l.deliver()
@@ -105,79 +108,80 @@ func TestVerifyDeliveries(t *testing.T) {
 	delivery, replay := kvtest.Delivery(), kvtest.Replay()
 	message := layout.EncodeDelivery(&delivery)
 	progress := func(change func(*layout.Progress)) seed {
-		p := kvtest.Must(layout.DecodeProgress(l.value(layout.ProgressKey(hooked))))(t)
+		p := kvtest.Must(layout.DecodeProgress(l.value(keyspace.ProgressKey(hooked))))(t)
 		change(p)
-		return seed{layout.ProgressKey(hooked): p.Encode()}
+		return seed{keyspace.ProgressKey(hooked): p.Encode()}
 	}
 	at := "v/" + hooked
 	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Live}
 	everything := seed{}
-	for _, key := range []string{layout.PageKey(hooked, 0), layout.PageKey(hooked, 1), layout.DeadKey(hooked, "evt_6"),
-		layout.PendingKey(hooked, "evt_4")} {
+	for _, key := range []string{keyspace.PageKey(hooked, 0), keyspace.PageKey(hooked, 1),
+		keyspace.DeadKey(hooked, "evt_6"),
+		keyspace.PendingKey(hooked, "evt_4")} {
 		everything[key] = nil
 	}
-	everything[layout.DeletedWebhookKey("we_0egone")], everything[layout.PendingKey("we_0egone",
+	everything[keyspace.DeletedWebhookKey("we_0egone")], everything[keyspace.PendingKey("we_0egone",
 		"evt_1")] = []byte{}, message
 	many := seed{}
 	for i := range store.MaxReplays {
-		many[layout.ReplayKey(hooked, strings.Repeat("x", i+1))] = layout.EncodeReplay(labOwner, &replay)
+		many[keyspace.ReplayKey(hooked, strings.Repeat("x", i+1))] = layout.EncodeReplay(labOwner, &replay)
 	}
 	for _, c := range []struct {
 		name string
 		seed seed
 		want []string
 	}{
-		{"a pending message that is gone", seed{layout.PendingKey(hooked, "evt_4"): nil},
+		{"a pending message that is gone", seed{keyspace.PendingKey(hooked, "evt_4"): nil},
 			[]string{"delivery pending_count " + at}},
-		{"a pending message more", seed{layout.PendingKey(hooked, "evt_9"): message},
+		{"a pending message more", seed{keyspace.PendingKey(hooked, "evt_9"): message},
 			[]string{"delivery pending_count " + at}},
-		{"a dead message is gone", seed{layout.DeadKey(hooked, "evt_6"): nil},
+		{"a dead message is gone", seed{keyspace.DeadKey(hooked, "evt_6"): nil},
 			[]string{"delivery dead_count " + at}},
-		{"one more that was given up", seed{layout.DeadKey(hooked, "evt_9"): message},
+		{"one more that was given up", seed{keyspace.DeadKey(hooked, "evt_9"): message},
 			[]string{"delivery dead_count " + at}},
 		{"other counts", progress(func(p *layout.Progress) { p.Progress.Pending, p.Progress.Dead = 1, 2 }),
 			[]string{"delivery pending_count " + at, "delivery dead_count " + at}},
-		{"the oldest page is gone", seed{layout.PageKey(hooked, 0): nil}, []string{"delivery log " + at}},
-		{"the latest page is gone", seed{layout.PageKey(hooked, 1): nil}, []string{"delivery log " + at}},
-		{"a page more", seed{layout.PageKey(hooked, 2): l.value(layout.PageKey(hooked, 1))},
+		{"the oldest page is gone", seed{keyspace.PageKey(hooked, 0): nil}, []string{"delivery log " + at}},
+		{"the latest page is gone", seed{keyspace.PageKey(hooked, 1): nil}, []string{"delivery log " + at}},
+		{"a page more", seed{keyspace.PageKey(hooked, 2): l.value(keyspace.PageKey(hooked, 1))},
 			[]string{"delivery log " + at}},
-		{"another page", seed{layout.PageKey(hooked, 1): l.value(layout.PageKey(hooked, 0))},
+		{"another page", seed{keyspace.PageKey(hooked, 1): l.value(keyspace.PageKey(hooked, 0))},
 			[]string{"delivery log " + at}},
 		{"another log", progress(func(p *layout.Progress) { p.Log.First++ }), []string{"delivery log " + at}},
-		{"no progress", seed{layout.ProgressKey(hooked): nil}, []string{"delivery progress_missing " + at}},
-		{"progress that can't be read", seed{layout.ProgressKey(hooked): bytesOf("\x01")},
+		{"no progress", seed{keyspace.ProgressKey(hooked): nil}, []string{"delivery progress_missing " + at}},
+		{"progress that can't be read", seed{keyspace.ProgressKey(hooked): bytesOf("\x01")},
 			[]string{"delivery value " + at + "/p"}},
-		{"a page that can't be read", seed{layout.PageKey(hooked, 1): bytesOf("\x02")},
+		{"a page that can't be read", seed{keyspace.PageKey(hooked, 1): bytesOf("\x02")},
 			[]string{"delivery value " + at + "/a1"}},
-		{"a message that can't be read", seed{layout.PendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")},
+		{"a message that can't be read", seed{keyspace.PendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")},
 			[]string{"delivery value " + at + "/revt_4"}},
-		{"a dead message can't be read", seed{layout.DeadKey(hooked, "evt_6"): bytesOf("?")},
+		{"a dead message can't be read", seed{keyspace.DeadKey(hooked, "evt_6"): bytesOf("?")},
 			[]string{"delivery value " + at + "/fevt_6"}},
-		{"a replay without an owner", seed{layout.ReplayKey(hooked, "a\nb"): bytesOf("\x01")},
+		{"a replay without an owner", seed{keyspace.ReplayKey(hooked, "a\nb"): bytesOf("\x01")},
 			[]string{"delivery value " + at + "/j" + verify.Opaque("a\nb")}},
 		{"too many replays", many, []string{"delivery replays " + at}},
 		{"an endpoint of another owner", progress(func(p *layout.Progress) { p.Owner = stranger }),
 			[]string{"delivery endpoint_missing " + at}},
-		{"an endpoint that is gone", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode()},
+		{"an endpoint that is gone", seed{keyspace.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode()},
 			[]string{"delivery endpoint_missing " + at}},
-		{"a replay at no endpoint", seed{layout.ReplayKey("we_0enone", kvtest.ULID): layout.EncodeReplay(labOwner,
+		{"a replay at no endpoint", seed{keyspace.ReplayKey("we_0enone", kvtest.ULID): layout.EncodeReplay(labOwner,
 			&replay)}, []string{"delivery endpoint_missing v/we_0enone"}},
 		{"what is being " +
-			"swept", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode(),
-			layout.DeletedWebhookKey(hooked): {}, layout.PageKey(hooked, 0): nil, layout.DeadKey(hooked,
+			"swept", seed{keyspace.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode(),
+			keyspace.DeletedWebhookKey(hooked): {}, keyspace.PageKey(hooked, 0): nil, keyspace.DeadKey(hooked,
 				"evt_6"): nil}, nil},
 		{"what is being swept of another one", everything,
 			[]string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
-		{"a lease of a worker that is not there", seed{layout.DeliveryLeaseKey(hooked): bytesOf("12345678"),
-			layout.DeliveryLeaseKey("we_0egone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}},
+		{"a lease of a worker that is not there", seed{keyspace.DeliveryLeaseKey(hooked): bytesOf("12345678"),
+			keyspace.DeliveryLeaseKey("we_0egone"): bytesOf("12345678"), keyspace.WorkerKey(store.Incarnation{1}): {}},
 			nil},
-		{"a lease without a worker", seed{layout.DeliveryLeaseKey(hooked): bytesOf("1234567")},
+		{"a lease without a worker", seed{keyspace.DeliveryLeaseKey(hooked): bytesOf("1234567")},
 			[]string{"delivery_lease value cell/g/" + hooked}},
 		{"keys of no form", seed{
 			inLab("v/x"): {}, inLab("v/we_1/"): {}, inLab("v/we_1/x"): {}, inLab("v/we_1/pp"): {},
 			inLab("v/we_1/a1234567"): {}, inLab("v/we_1/r"): {}, inLab("v/WE/p"): {},
-			layout.Prefix + "cell/g/x": bytesOf("12345678"), layout.Prefix + "cell/g/-/x": {},
-			layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
+			keyspace.Prefix + "cell/g/x": bytesOf("12345678"), keyspace.Prefix + "cell/g/-/x": {},
+			keyspace.WorkerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{
 			"delivery key v/" + verify.Opaque("x"), "delivery key v/" + verify.Opaque("we_1/"), "delivery key v/" +
 				verify.Opaque("we_1/x"), "delivery key v/" + verify.Opaque("we_1/pp"),

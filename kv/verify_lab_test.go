@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/embedded/embeddedtest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -42,7 +42,7 @@ const labBuyer = "Ada@example.com"
 var labOwner = licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}
 
 // inLab returns a key in the slot of labOwner.
-func inLab(path string) string { return layout.InSlot(licensing.SlotOf(labOwner), path) }
+func inLab(path string) string { return keyspace.InSlot(licensing.SlotOf(labOwner), path) }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
@@ -88,8 +88,31 @@ func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Servi
 	})
 }
 
-// labSeed is a seed with which fill makes one order that has an entry on an upper level of both its listings.
+// labSeed is a seed with which fill makes one order that has an entry on an upper level of both its listings, and no
+// other such entry.
 const labSeed = 20
+
+// filledLab returns a filled lab with exactly the entries on upper levels that labSeed promises, and these. On a busy
+// machine a request of fill may be repeated, which takes more of the entropy: then other ids have such entries, and
+// another lab is filled.
+func filledLab(t *testing.T) (*lab, specimens, []string) {
+	t.Helper()
+	for range 4 {
+		l := newLab(t)
+		s := l.fill()
+		var skips []string
+		for _, kv := range kvtest.Must(l.client.Get(l.ctx(), inLab(keyspace.SkipFamily),
+			clientv3.WithPrefix()))(t).Kvs {
+			skips = append(skips, string(kv.Key))
+		}
+		if len(skips) == 2 {
+			return l, s, skips
+		}
+		t.Logf("the entries on upper levels are %q", skips)
+	}
+	t.Fatal("no lab has the entries on upper levels that labSeed promises")
+	return nil, specimens{}, nil
+}
 
 // seededEntropy returns the same bytes in every run: the level of a listing's entry follows from its id.
 type seededEntropy struct {
@@ -118,7 +141,7 @@ func (l *lab) order(amount int64) licensing.Order {
 func (l *lab) pay(order licensing.Order) licensing.Order {
 	l.t.Helper()
 	reference := order.OrderNo[len(order.OrderNo)-16:] // the random part: it decides about levels of listings
-	return kvtest.Must(l.node.PayOrder(l.ctx(), order, sandboxPayment(reference)))(l.t).Order
+	return kvtest.Must(l.node.PayOrder(l.ctx(), order, sandboxPayment(reference)))(l.t).Order()
 }
 
 func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
@@ -148,7 +171,7 @@ func (l *lab) once(n int64) *node.Once {
 	if n > 1 {
 		return nil
 	}
-	return &node.Once{Hash: rand.Text()[:layout.ClaimHashSize]}
+	return &node.Once{Hash: rand.Text()[:keyspace.ClaimHashSize]}
 }
 
 // labEntitlements are those of the product.
@@ -179,7 +202,7 @@ func (l *lab) product() {
 func (l *lab) refuse(made time.Time) {
 	l.t.Helper()
 	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
-		Ref:    licensing.ClaimRef(labOwner, rand.Text()[:layout.ClaimHashSize]),
+		Ref:    licensing.ClaimRef(labOwner, rand.Text()[:keyspace.ClaimHashSize]),
 		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
 	}}})
 	if err != nil || !outcome.Landed {
@@ -237,7 +260,7 @@ func (*specimens) notice() licensing.Due {
 const labExternal = "OLD-1"
 
 // labAlias is the key of the alias of labExternal.
-func (l *lab) labAlias() string { return layout.AliasKey(l.keys.AliasOf(labOwner, labExternal)) }
+func (l *lab) labAlias() string { return keyspace.AliasKey(l.keys.AliasOf(labOwner, labExternal)) }
 
 // dispute records a dispute of 300 of an order's payment.
 func (l *lab) dispute(o licensing.Order, id string, state licensing.PaymentState) licensing.Order {
@@ -259,11 +282,11 @@ func (l *lab) fill() specimens {
 	s.unpaid = l.order(100)
 	s.paid = l.pay(l.order(200))
 	l.activate(s.paid.LicenseKey, "laptop")
-	s.refunded = kvtest.Must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300)), service.MadeRefund{}))(l.t).Order
-	s.canceled = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(400)))(l.t).Order
-	s.sentBack = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(500)))(l.t).Order
+	s.refunded = kvtest.Must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300)), service.MadeRefund{}))(l.t).Order()
+	s.canceled = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(400)))(l.t).Order()
+	s.sentBack = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(500)))(l.t).Order()
 	l.pay(s.sentBack)
-	s.sentBack = kvtest.Must(l.node.RecordRefund(l.ctx(), s.sentBack, service.MadeRefund{}))(l.t).Order
+	s.sentBack = kvtest.Must(l.node.RecordRefund(l.ctx(), s.sentBack, service.MadeRefund{}))(l.t).Order()
 	s.free = l.order(0)
 	s.owed = l.pay(l.order(600))
 	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licensing.RequestRefund{}, nil)
@@ -398,7 +421,7 @@ const labPayment = "INV-1"
 
 // labPaymentKey is the key of its record.
 func labPaymentKey() string {
-	return layout.PaymentKey(licensing.PaymentRef(labOwner, licensing.ProviderOutside, labPayment))
+	return keyspace.PaymentKey(licensing.PaymentRef(labOwner, licensing.ProviderOutside, labPayment))
 }
 
 // startTrial starts a trial of the product by a device.

@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/depth"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -35,22 +37,23 @@ func (l *lab) bulk(licenses, devices int) {
 		}
 		id := record.License.Key.ID()
 		record.License.MaxDevices, record.License.CurrentDevices, record.License.ActivatedAt = 0, devices, kvtest.Time
-		put(layout.LicenseKey(id), record.Encode())
-		for _, key := range entryKeys(layout.ListingKey(labOwner, kvtest.Time, id)) {
+		put(keyspace.LicenseKey(id), record.Encode())
+		for _, key := range entryKeys(keyspace.ListingKey(labOwner, kvtest.Time, id)) {
 			put(key, nil)
 		}
 		for i := range devices {
 			d := licensing.Device{ID: fmt.Sprintf("device-%d", i), BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}
-			put(layout.DeviceKey(id, d.ID), layout.EncodeDevice(&d))
+			put(keyspace.DeviceKey(id, d.ID), layout.EncodeDevice(&d))
 		}
 	}
-	put(layout.SlotKey(licensing.SlotOf(labOwner)), nil)
+	put(keyspace.SlotKey(licensing.SlotOf(labOwner)), nil)
 	kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
 }
 
 // TestVerifyMemoryIsBounded verifies 3,000 devices and then 15,000. It compares how much memory is in use at most
 // beyond the memory used before. Both figures contain the memory of the etcd in the same process.
 func TestVerifyMemoryIsBounded(t *testing.T) {
+	depth.NotRaced(t)
 	l := newLab(t)
 	highWater := func(store *Store, every int) uint64 {
 		before := liveHeap()

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/internal/depth"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -42,8 +43,8 @@ func (l *lab) plant(s seed) (undo func()) {
 // register adds the keys of the slots of the written keys.
 func (s seed) register() {
 	for key, value := range s {
-		if slot, _, ok := layout.CutSlot(key); ok && value != nil {
-			s[layout.SlotKey(slot)] = []byte{}
+		if slot, _, ok := keyspace.CutSlot(key); ok && value != nil {
+			s[keyspace.SlotKey(slot)] = []byte{}
 		}
 	}
 }
@@ -65,13 +66,13 @@ func (l *lab) write(s seed) {
 // license returns a seed that changes a license's record.
 func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) seed {
 	l.t.Helper()
-	record := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(l.t)
+	record := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(keyspace.LicenseKey(key.ID()))))(l.t)
 	owner := record.License.Owner
 	change(record)
-	changed := seed{layout.LicenseKey(key.ID()): record.Encode()}
+	changed := seed{keyspace.LicenseKey(key.ID()): record.Encode()}
 	if owner == record.License.Owner {
 		license := record.License
-		l.rewriteEvent(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()),
+		l.rewriteEvent(changed, keyspace.EventsKeyOf(owner, record.LastEvent, keyspace.LicenseInEvents(key.ID()),
 			license.Sequence), func(e *licensing.Event) { e.License = &license })
 	}
 	return changed
@@ -92,7 +93,7 @@ func (l *lab) rewriteEvent(s seed, key string, change func(*licensing.Event)) {
 // events returns a seed that changes events.
 func (l *lab) events(key string, change func(*layout.Events)) seed {
 	l.t.Helper()
-	at, _ := layout.ReadEventsKey([]byte(key[len(layout.EventsOf(labOwner)):]))
+	at, _ := keyspace.ReadEventsKey([]byte(key[len(keyspace.EventsOf(labOwner)):]))
 	stored := kvtest.Must(layout.DecodeEvents(labOwner, at.Record, at.Last, l.value(key)))(l.t)
 	change(stored)
 	return seed{key: layout.EncodeEvents(stored.Events, stored.Before)}
@@ -101,12 +102,12 @@ func (l *lab) events(key string, change func(*layout.Events)) seed {
 // orderSeed returns a seed that changes an order's record.
 func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	l.t.Helper()
-	key := layout.OrderKey(o.Owner, o.OrderNo)
+	key := keyspace.OrderKey(o.Owner, o.OrderNo)
 	record := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
 	change(&record.Order)
 	order := record.Order
 	changed := seed{key: record.Encode()}
-	l.rewriteEvent(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo),
+	l.rewriteEvent(changed, keyspace.EventsKeyOf(o.Owner, record.LastEvent, keyspace.OrderInEvents(o.OrderNo),
 		order.Sequence), func(e *licensing.Event) { e.Order = &order })
 	return changed
 }
@@ -115,7 +116,7 @@ func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 func (l *lab) productValue(id string, change func(*layout.Product)) []byte {
 	l.t.Helper()
 	record := kvtest.Must(layout.DecodeProduct(licensing.ProductRef(labOwner, id),
-		l.value(layout.ProductKey(labOwner, id))))(l.t)
+		l.value(keyspace.ProductKey(labOwner, id))))(l.t)
 	change(record)
 	return record.Encode()
 }
@@ -123,9 +124,9 @@ func (l *lab) productValue(id string, change func(*layout.Product)) []byte {
 // hooks returns a seed that changes an owner's endpoints.
 func (l *lab) hooks(owner licensing.Owner, change func(*layout.Webhooks)) seed {
 	l.t.Helper()
-	record := kvtest.Must(layout.DecodeWebhooks(owner, l.value(layout.WebhooksKey(owner))))(l.t)
+	record := kvtest.Must(layout.DecodeWebhooks(owner, l.value(keyspace.WebhooksKey(owner))))(l.t)
 	change(record)
-	return seed{layout.WebhooksKey(owner): record.Encode()}
+	return seed{keyspace.WebhooksKey(owner): record.Encode()}
 }
 
 // both returns two seeds in one.
@@ -156,12 +157,12 @@ func (l *lab) claims(s specimens) (c labClaims) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		path, hash := layout.OwnerPath(labOwner), strings.TrimPrefix(string(kv.Key), layout.OfOwner(labOwner, "y/"))
+		path, hash := keyspace.OwnerPath(labOwner), strings.TrimPrefix(string(kv.Key), keyspace.OfOwner(labOwner, "y/"))
 		name := fmt.Sprintf("%s%x", path, hash)
 		switch {
 		case claim.OrderNo == s.free.OrderNo:
 			c.orderKey, c.order = string(kv.Key), "y/"+name
-			c.orderAgeKey = layout.ClaimAgeKey(claim.CreatedAt, labOwner, hash)
+			c.orderAgeKey = keyspace.ClaimAgeKey(claim.CreatedAt, labOwner, hash)
 			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
 		case claim.LicenseKey == s.own:
 			c.ownKey, c.own = string(kv.Key), "y/"+name
@@ -181,7 +182,7 @@ func (l *lab) claims(s specimens) (c labClaims) {
 func tallLicense() string {
 	var id licensing.LicenseID
 	for {
-		if entry := layout.ListingKey(labOwner, kvtest.Time, id); layout.SkipHeight(entry) > 0 {
+		if entry := keyspace.ListingKey(labOwner, kvtest.Time, id); keyspace.SkipHeight(entry) > 0 {
 			return entry
 		}
 		binary.BigEndian.PutUint32(id[:], binary.BigEndian.Uint32(id[:])+1)
@@ -193,12 +194,12 @@ func bytesOf(text string) []byte { return []byte(text) }
 // TestVerifyFindsEachSeededCorruption plants one corruption after the other in a healthy store: verify finds and names
 // exactly that corruption. At the usual depth it plants each seventh corruption.
 func TestVerifyFindsEachSeededCorruption(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
-	l := newLab(t)
-	s := l.fill()
+	l, s, skips := filledLab(t)
 	paidLicense := s.paid.LicenseKey
 	created := func(key licensing.LicenseKey) time.Time {
-		return kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(t).License.CreatedAt
+		return kvtest.Must(layout.DecodeLicense(key.ID(), l.value(keyspace.LicenseKey(key.ID()))))(t).License.CreatedAt
 	}
 	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Live}
 	lowest, highest := [licensing.LicenseBlockSize]byte{15: 1}, [licensing.LicenseBlockSize]byte{}
@@ -208,7 +209,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	labSlot := licensing.SlotOf(labOwner)
 	first, last := licensing.NewLicenseID(labSlot, lowest), licensing.NewLicenseID(labSlot, highest)
 	var none licensing.LicenseKey
-	block := layout.BlockOf(l.keys.Mint("LIC", labOwner, [licensing.LicenseKeyEntropy]byte{2}).ID())
+	block := keyspace.BlockOf(l.keys.Mint("LIC", labOwner, [licensing.LicenseKeyEntropy]byte{2}).ID())
 	device := func(id string) []byte {
 		return layout.EncodeDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time})
 	}
@@ -225,34 +226,26 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	moved := l.keys.Mint("LIC", stranger, [licensing.LicenseKeyEntropy]byte{1})
 	movedLicense := layout.License{License: *licensing.DefaultTerms().Issue(moved, labOwner, "pro", "", kvtest.Time)}
 	movedOrder := licensing.NewOrderNo(stranger, kvtest.ULID)
-	movedName := "o/" + layout.OwnerPath(labOwner) + movedOrder
+	movedName := "o/" + keyspace.OwnerPath(labOwner) + movedOrder
 	apiKey := kvtest.Must(l.client.Get(l.ctx(), inLab("k/"), clientv3.WithPrefix()))(t).Kvs[0]
 
 	apiKeyHash := strings.TrimPrefix(string(apiKey.Key), inLab("k/"))
 	strangeHash := [32]byte([]byte(apiKeyHash)) // of no API key
 	strangeHash[31]++
 
-	elsewhere := func(path string) string { return layout.InSlot(licensing.Slots-1, path) }
+	elsewhere := func(path string) string { return keyspace.InSlot(licensing.Slots-1, path) }
 
-	keyIndex := "a/" + layout.OwnerPath(labOwner) + "key_0elab"
+	keyIndex := "a/" + keyspace.OwnerPath(labOwner) + "key_0elab"
 
 	claims := l.claims(s)
 	pro := licensing.ProductRef(labOwner, "pro")
-	product := &kvtest.Must(layout.DecodeProduct(pro, l.value(layout.ProductKey(labOwner, "pro"))))(t).Product
+	product := &kvtest.Must(layout.DecodeProduct(pro, l.value(keyspace.ProductKey(labOwner, "pro"))))(t).Product
 	later := product.CreatedAt.Add(time.Hour)
-	var skips []string
-	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), inLab(layout.SkipFamily),
-		clientv3.WithPrefix()))(t).Kvs {
-		skips = append(skips, string(kv.Key))
-	}
-	if len(skips) != 2 {
-		t.Fatalf("the entries on upper levels are %q; see labSeed", skips)
-	}
 	tall := tallLicense()
-	trial, trialEnd := layout.TrialKey(s.trial.TrialRef()), layout.DueOf(licensing.Due{Kind: licensing.DueTrial,
+	trial, trialEnd := keyspace.TrialKey(s.trial.TrialRef()), keyspace.DueOf(licensing.Due{Kind: licensing.DueTrial,
 		At: s.trial.CreatedAt})
-	trialName := "tr/" + layout.OwnerPath(labOwner) + verify.Opaque(string(s.trial.Trial[:]))
-	paymentName := layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(licensing.PaymentRef(labOwner,
+	trialName := "tr/" + keyspace.OwnerPath(labOwner) + verify.Opaque(string(s.trial.Trial[:]))
+	paymentName := keyspace.PaymentsFamily + keyspace.OwnerPath(labOwner) + verify.Opaque(licensing.PaymentRef(labOwner,
 		licensing.ProviderOutside, labPayment).ID)
 	paymentSeed := func(change func(*licensing.Payment)) seed {
 		record := kvtest.Must(layout.DecodePayment(l.value(labPaymentKey())))(t)
@@ -260,11 +253,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return seed{labPaymentKey(): record.Encode()}
 	}
 	refund := licensing.RefundRef(labOwner, s.refunded.OrderNo)
-	refundRecord := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(refund))))(t).Payment
+	refundRecord := kvtest.Must(layout.DecodePayment(l.value(keyspace.PaymentKey(refund))))(t).Payment
 	refundSeed := func(change func(*licensing.Payment)) seed {
-		record := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(refund))))(t)
+		record := kvtest.Must(layout.DecodePayment(l.value(keyspace.PaymentKey(refund))))(t)
 		change(&record.Payment)
-		return seed{layout.PaymentKey(refund): record.Encode()}
+		return seed{keyspace.PaymentKey(refund): record.Encode()}
 	}
 	dispute := func(of licensing.Order, id string) licensing.Ref {
 		return licensing.PaymentRef(labOwner, of.PaidThrough(), id)
@@ -272,17 +265,17 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	openDispute, lostDispute := dispute(s.disputed, "du_open"), dispute(s.lost, "du_lost")
 	disputeSeed := func(ref licensing.Ref) func(func(*licensing.Payment)) seed {
 		return func(change func(*licensing.Payment)) seed {
-			record := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(ref))))(t)
+			record := kvtest.Must(layout.DecodePayment(l.value(keyspace.PaymentKey(ref))))(t)
 			change(&record.Payment)
-			return seed{layout.PaymentKey(ref): record.Encode()}
+			return seed{keyspace.PaymentKey(ref): record.Encode()}
 		}
 	}
 	openSeed, lostSeed := disputeSeed(openDispute), disputeSeed(lostDispute)
-	lostAt := kvtest.Must(layout.DecodePayment(l.value(layout.PaymentKey(lostDispute))))(t).Payment.PaidAt
-	payments := layout.PaymentsFamily + layout.OwnerPath(labOwner)
+	lostAt := kvtest.Must(layout.DecodePayment(l.value(keyspace.PaymentKey(lostDispute))))(t).Payment.PaidAt
+	payments := keyspace.PaymentsFamily + keyspace.OwnerPath(labOwner)
 	openName, lostName := payments+verify.Opaque(openDispute.ID), payments+verify.Opaque(lostDispute.ID)
-	refundName := layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(refund.ID)
-	refundPlaceName := layout.PaymentsOf(labOwner, s.refunded.OrderNo) + "/" + verify.Opaque(refund.ID)
+	refundName := keyspace.PaymentsFamily + keyspace.OwnerPath(labOwner) + verify.Opaque(refund.ID)
+	refundPlaceName := keyspace.PaymentsOf(labOwner, s.refunded.OrderNo) + "/" + verify.Opaque(refund.ID)
 	payment := licensing.PaymentRef(labOwner, licensing.ProviderOutside, labPayment)
 	saleOf := func(ref licensing.Ref, change func(*licensing.Payment)) layout.Entry {
 		record := kvtest.Must(layout.DecodePayment(l.value(labPaymentKey())))(t)
@@ -291,23 +284,23 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	}
 	sale := saleOf(payment, func(*licensing.Payment) {})
 	saleName := func(at time.Time, ref licensing.Ref) string {
-		return "pt/" + layout.OwnerPath(labOwner) + at.Format(time.RFC3339Nano) + "/" + verify.Opaque(ref.ID)
+		return "pt/" + keyspace.OwnerPath(labOwner) + at.Format(time.RFC3339Nano) + "/" + verify.Opaque(ref.ID)
 	}
 	laterSale := saleOf(payment, func(p *licensing.Payment) { p.PaidAt = later })
 	noPayment := licensing.PaymentRef(labOwner, licensing.ProviderOutside, "INV-9")
 	outsidePayment := kvtest.Must(layout.DecodePayment(l.value(labPaymentKey())))(t).Payment
-	paymentPlace := layout.PaymentListingKey(payment, &outsidePayment)
+	paymentPlace := keyspace.PaymentListingKey(payment, &outsidePayment)
 	listed := outsidePayment
 	listed.RecordedAt = listed.RecordedAt.Add(time.Millisecond)
-	listedLater := layout.PaymentListingKey(payment, &listed)
-	paymentPlaceName := layout.PaymentsOf(labOwner, s.outside.OrderNo) + "/" + verify.Opaque(payment.ID)
+	listedLater := keyspace.PaymentListingKey(payment, &listed)
+	paymentPlaceName := keyspace.PaymentsOf(labOwner, s.outside.OrderNo) + "/" + verify.Opaque(payment.ID)
 	sandboxName := func(o licensing.Order) string {
 		ref := licensing.PaymentRef(labOwner, licensing.ProviderSandbox, o.Payment)
-		return layout.PaymentsFamily + layout.OwnerPath(labOwner) + verify.Opaque(ref.ID)
+		return keyspace.PaymentsFamily + keyspace.OwnerPath(labOwner) + verify.Opaque(ref.ID)
 	}
-	sandboxKey := layout.SandboxKey(licensing.SandboxRef(labOwner, s.unpaid.OrderNo))
+	sandboxKey := keyspace.SandboxKey(licensing.SandboxRef(labOwner, s.unpaid.OrderNo))
 	sandboxOf := func(o licensing.Order) string {
-		return "sb/" + layout.OwnerPath(labOwner) + verify.Opaque(o.OrderNo)
+		return "sb/" + keyspace.OwnerPath(labOwner) + verify.Opaque(o.OrderNo)
 	}
 	noOrder := licensing.SandboxRef(labOwner, licensing.NewOrderNo(labOwner, kvtest.ULID))
 	played := func(o licensing.SandboxOrder) seed {
@@ -322,103 +315,105 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	// The names in violations.
 	lic := func(key licensing.LicenseKey) string { return "l/" + key.String() }
 	meta := func(key licensing.LicenseKey) string { return "m/" + key.String() }
-	alias, otherAlias := l.labAlias(), layout.AliasKey(l.keys.AliasOf(labOwner, "OLD-2"))
+	alias, otherAlias := l.labAlias(), keyspace.AliasKey(l.keys.AliasOf(labOwner, "OLD-2"))
 	aliasName := func(key string) string { return "n/" + verify.Opaque(strings.TrimPrefix(key, inLab("n/"))) }
 	dev := func(id licensing.LicenseID, device string) string {
-		at := layout.DevicePosition(device)
+		at := keyspace.DevicePosition(device)
 		return "d/" + id.String() + "/" + hex.EncodeToString(at[:])
 	}
 	list := func(owner licensing.Owner, at time.Time, id licensing.LicenseID) string {
-		return "i/" + layout.OwnerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + id.String()
+		return "i/" + keyspace.OwnerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + id.String()
 	}
-	ord := func(o licensing.Order) string { return "o/" + layout.OwnerPath(o.Owner) + o.OrderNo }
+	ord := func(o licensing.Order) string { return "o/" + keyspace.OwnerPath(o.Owner) + o.OrderNo }
 	orderEnd := func(o licensing.Order, at time.Time) (key, name string) {
-		place := layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: at})
-		return place.Key(layout.OrderKey(o.Owner,
-			o.OrderNo)), "order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + layout.OwnerPath(o.Owner) + o.OrderNo
+		end := keyspace.DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: at})
+		return end.Key(keyspace.OrderKey(o.Owner, o.OrderNo)),
+			"order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + keyspace.OwnerPath(o.Owner) + o.OrderNo
 	}
 	unpaidEndKey, unpaidEnd := orderEnd(s.unpaid, s.unpaid.ExpiresAt)
 	gone := func(name string) string { return fmt.Sprintf(name, "record_missing") }
 	misplaced := func(name string) string { return fmt.Sprintf(name, "misplaced") }
 	licenseEnd := func(key licensing.LicenseKey, at time.Time) string {
-		return layout.DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).Key(layout.LicenseKey(key.ID()))
+		return keyspace.DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).Key(keyspace.LicenseKey(key.ID()))
 	}
 	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + s.ending.String()
-	noticeKey := layout.DueOf(s.notice()).Key(layout.LicenseKey(s.lowered.ID()))
+	noticeKey := keyspace.DueOf(s.notice()).Key(keyspace.LicenseKey(s.lowered.ID()))
 	noticeAt := "license_notice %s x/n/" + s.notice().At.Format(time.RFC3339Nano) + "/" + s.lowered.String()
 	leasesDue := func(key licensing.LicenseKey) string {
-		return layout.DueOf(licensing.Due{Kind: licensing.DueLeases, At: labLease.Add(licensing.LeaseGuard)}).
-			Key(layout.LicenseKey(key.ID()))
+		return keyspace.DueOf(licensing.Due{Kind: licensing.DueLeases, At: labLease.Add(licensing.LeaseGuard)}).
+			Key(keyspace.LicenseKey(key.ID()))
 	}
 	leasesAt := "leases %s x/e/" + labLease.Add(licensing.LeaseGuard).Format(time.RFC3339Nano) + "/" +
 		s.floating.String()
-	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner,
+	refundKey := keyspace.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(keyspace.OrderKey(s.owed.Owner,
 		s.owed.OrderNo))
-	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.owed.Owner) + s.owed.OrderNo
-	issueKey := layout.DueOf(licensing.Due{Kind: licensing.DueIssue}).Key(layout.OrderKey(s.many.Owner, s.many.OrderNo))
-	issueAt := "issue %s x/i/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.many.Owner) + s.many.OrderNo
+	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + keyspace.OwnerPath(s.owed.Owner) + s.owed.OrderNo
+	manyKey := keyspace.OrderKey(s.many.Owner, s.many.OrderNo)
+	issueKey := keyspace.DueOf(licensing.Due{Kind: licensing.DueIssue}).Key(manyKey)
+	issueAt := "issue %s x/i/1970-01-01T00:00:00Z/" + keyspace.OwnerPath(s.many.Owner) + s.many.OrderNo
 	ofMany := func(i int) licensing.LicenseKey { return s.many.Key(l.keys, i) }
 	rolloutKey := func(at time.Time) string {
-		return layout.DueOf(licensing.Due{Kind: licensing.DueRollout, At: at}).Key(layout.ProductKey(labOwner, "pro"))
+		due := keyspace.DueOf(licensing.Due{Kind: licensing.DueRollout, At: at})
+		return due.Key(keyspace.ProductKey(labOwner, "pro"))
 	}
 	rolloutAt := "rollout %s x/g/" + labEnd.Format(time.RFC3339Nano) + "/acct_lab/t/pro"
 	ptr := func(o licensing.Order) string { return "p/" + o.OrderNo }
 	odd := func(text string) string { return verify.Opaque(text) }
 	buyer := func(o licensing.Order) string {
-		return fmt.Sprintf("b/%s%x/%s", layout.OwnerPath(o.Owner),
-			layout.BuyerListingKey(&o)[len(layout.OfOwner(o.Owner, "b/")):][:layout.BuyerSize],
+		return fmt.Sprintf("b/%s%x/%s", keyspace.OwnerPath(o.Owner),
+			keyspace.BuyerListingKey(&o)[len(keyspace.OfOwner(o.Owner, "b/")):][:keyspace.BuyerSize],
 			o.OrderNo)
 	}
 	among := func(key string) string {
 		rest := strings.TrimPrefix(key, inLab("g/acct_lab/t/"))
-		customer, rest := rest[:layout.CustomerSize], rest[layout.CustomerSize:]
-		id, _ := layout.LicenseIDOf(licensing.SlotOf(labOwner), rest[layout.TimeSize:])
+		customer, rest := rest[:keyspace.CustomerSize], rest[keyspace.CustomerSize:]
+		id, _ := keyspace.LicenseIDOf(licensing.SlotOf(labOwner), rest[keyspace.TimeSize:])
 		at := time.UnixMilli(int64(binary.BigEndian.Uint64([]byte(rest))))
 		return fmt.Sprintf("g/acct_lab/t/%s%x/%s/%s", customer[:1], customer[1:], at.UTC().Format(time.RFC3339Nano), id)
 	}
 	ofSpilled := kvtest.Must(layout.DecodeLicense(s.spilled.ID(),
-		l.value(layout.LicenseKey(s.spilled.ID()))))(t).License
-	customers := layout.CustomerKeys(&ofSpilled, labCustomer)
-	others := layout.CustomerKeys(&ofSpilled, licensing.Customer{BuyerEmail: "bob@example.com", Reference: "C-2"})
+		l.value(keyspace.LicenseKey(s.spilled.ID()))))(t).License
+	customers := keyspace.CustomerKeys(&ofSpilled, labCustomer)
+	others := keyspace.CustomerKeys(&ofSpilled, licensing.Customer{BuyerEmail: "bob@example.com", Reference: "C-2"})
 	skipName := func(key string) string {
-		_, path, _ := layout.CutSlot(key)
+		_, path, _ := keyspace.CutSlot(key)
 		return path[:len("j/1")] + odd(path[len("j/1"):])
 	}
-	tooHigh := layout.SkipKey(2, layout.CatalogKey(pro, product))
+	tooHigh := keyspace.SkipKey(2, keyspace.CatalogKey(pro, product))
 	tallOrder := licensing.Order{Owner: labOwner, BuyerEmail: labBuyer,
-		OrderNo: skips[1][len(inLab("j/1"+layout.OrdersOf(labOwner))):]}
+		OrderNo: skips[1][len(inLab("j/1"+keyspace.OrdersOf(labOwner))):]}
 	catalog := func(at time.Time) string {
-		return "c/" + layout.OwnerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
+		return "c/" + keyspace.OwnerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
 	}
 
-	own := kvtest.Must(layout.DecodeLicense(s.own.ID(), l.value(layout.LicenseKey(s.own.ID()))))(t)
-	record := layout.LicenseInEvents(s.own.ID())
-	ownEvents := func(last uint64) string { return layout.EventsKeyOf(labOwner, own.LastEvent, record, last) }
-	event := func(last uint64) string { return "e/" + layout.EventID(labOwner, own.LastEvent, record, last) }
+	own := kvtest.Must(layout.DecodeLicense(s.own.ID(), l.value(keyspace.LicenseKey(s.own.ID()))))(t)
+	record := keyspace.LicenseInEvents(s.own.ID())
+	ownEvents := func(last uint64) string { return keyspace.EventsKeyOf(labOwner, own.LastEvent, record, last) }
+	event := func(last uint64) string { return "e/" + keyspace.EventID(labOwner, own.LastEvent, record, last) }
 	paid := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, s.paid.OrderNo),
-		l.value(layout.OrderKey(labOwner, s.paid.OrderNo))))(t)
+		l.value(keyspace.OrderKey(labOwner, s.paid.OrderNo))))(t)
 	lastOf := func(o licensing.Order) string {
 		r := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, o.OrderNo),
-			l.value(layout.OrderKey(labOwner, o.OrderNo))))(t)
-		return "e/" + layout.EventID(labOwner, r.LastEvent, layout.OrderInEvents(o.OrderNo), r.Order.Sequence)
+			l.value(keyspace.OrderKey(labOwner, o.OrderNo))))(t)
+		return "e/" + keyspace.EventID(labOwner, r.LastEvent, keyspace.OrderInEvents(o.OrderNo), r.Order.Sequence)
 	}
 	lastOfLicense := func(key licensing.LicenseKey) string {
-		r := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(t)
-		return "e/" + layout.EventID(labOwner, r.LastEvent, layout.LicenseInEvents(key.ID()), r.License.Sequence)
+		r := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(keyspace.LicenseKey(key.ID()))))(t)
+		return "e/" + keyspace.EventID(labOwner, r.LastEvent, keyspace.LicenseInEvents(key.ID()), r.License.Sequence)
 	}
-	orderEvents := layout.EventsKeyOf(labOwner, paid.LastEvent, layout.OrderInEvents(s.paid.OrderNo),
+	orderEvents := keyspace.EventsKeyOf(labOwner, paid.LastEvent, keyspace.OrderInEvents(s.paid.OrderNo),
 		paid.Order.Sequence)
 
 	revoked := licensing.RevocationOf(s.spilled.ID(), "device-7")
-	signing := layout.ReceiptKeysFamily + layout.OwnerPath(labOwner)
+	signing := keyspace.ReceiptKeysFamily + keyspace.OwnerPath(labOwner)
 	receiptKeys := func(change func(*licensing.ReceiptKeys)) seed {
-		stored := kvtest.Must(layout.DecodeReceiptKeys(labOwner, l.value(layout.ReceiptKeysKey(labOwner))))(l.t)
+		stored := kvtest.Must(layout.DecodeReceiptKeys(labOwner, l.value(keyspace.ReceiptKeysKey(labOwner))))(l.t)
 		change(&stored.ReceiptKeys)
-		return seed{layout.ReceiptKeysKey(labOwner): stored.Encode()}
+		return seed{keyspace.ReceiptKeysKey(labOwner): stored.Encode()}
 	}
-	hooks, listener := "w/"+layout.OwnerPath(labOwner), "w/"+layout.OwnerPath(labListener)
-	lastEvent := kvtest.Must(layout.DecodeWebhooks(labOwner, l.value(layout.WebhooksKey(labOwner))))(t).LastEvent
-	hookEvents := layout.EventsKeyOf(labOwner, lastEvent, layout.WebhooksInEvents(labOwner), 1)
+	hooks, listener := "w/"+keyspace.OwnerPath(labOwner), "w/"+keyspace.OwnerPath(labListener)
+	lastEvent := kvtest.Must(layout.DecodeWebhooks(labOwner, l.value(keyspace.WebhooksKey(labOwner))))(t).LastEvent
+	hookEvents := keyspace.EventsKeyOf(labOwner, lastEvent, keyspace.WebhooksInEvents(labOwner), 1)
 	endpoint := func(owner licensing.Owner, change func(*licensing.Endpoint)) seed {
 		return l.hooks(owner, func(r *layout.Webhooks) { change(&r.Webhooks.Endpoints[0]) })
 	}
@@ -433,9 +428,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a count that is too low, of spilled devices",
 			l.license(s.spilled, func(r *layout.License) { r.License.CurrentDevices = 18 }),
 			[]string{"license device_count " + lic(s.spilled)}},
-		{"a spilled device that is gone", seed{layout.DeviceKey(s.spilled.ID(), "device-3"): nil},
+		{"a spilled device that is gone", seed{keyspace.DeviceKey(s.spilled.ID(), "device-3"): nil},
 			[]string{"license device_count " + lic(s.spilled)}},
-		{"a spilled device that came back", seed{layout.DeviceKey(s.spilled.ID(), "device-7"): device("device-7")},
+		{"a spilled device that came back", seed{keyspace.DeviceKey(s.spilled.ID(), "device-7"): device("device-7")},
 			[]string{"license device_count " + lic(s.spilled)}},
 		{"more devices than allowed", l.license(s.inline, func(r *layout.License) { r.License.MaxDevices = 1 }),
 			[]string{"license device_limit " + lic(s.inline)}},
@@ -457,25 +452,25 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"inline devices of a spilled license",
 			l.license(s.spilled, func(r *layout.License) { r.Devices = inlineDevices(r, "a") }),
 			[]string{"license spilled " + lic(s.spilled)}},
-		{"a device key of an inline license", seed{layout.DeviceKey(s.inline.ID(), "x"): device("x")},
+		{"a device key of an inline license", seed{keyspace.DeviceKey(s.inline.ID(), "x"): device("x")},
 			[]string{"license spilled " + lic(s.inline)}},
 		{"a device at another's place", seed{
-			layout.DeviceKey(s.spilled.ID(), "device-3"): nil, layout.DeviceKey(s.spilled.ID(),
+			keyspace.DeviceKey(s.spilled.ID(), "device-3"): nil, keyspace.DeviceKey(s.spilled.ID(),
 				"elsewhere"): device("device-3"),
 		}, []string{"device position " + dev(s.spilled.ID(), "elsewhere")}},
-		{"a device that can't be read", seed{layout.DeviceKey(s.spilled.ID(), "device-3"): bytesOf("\x01\x0a")},
+		{"a device that can't be read", seed{keyspace.DeviceKey(s.spilled.ID(), "device-3"): bytesOf("\x01\x0a")},
 			[]string{"device value " + dev(s.spilled.ID(), "device-3")}},
-		{"devices of no license", seed{layout.DeviceKey(first, "x"): device("x"),
-			layout.DeviceKey(last, "y"): device("y"), layout.DeviceKey(last, "z"): device("z")},
+		{"devices of no license", seed{keyspace.DeviceKey(first, "x"): device("x"),
+			keyspace.DeviceKey(last, "y"): device("y"), keyspace.DeviceKey(last, "z"): device("z")},
 			[]string{"device orphan " + dev(first, "x"), "device orphan " + dev(last, "y"),
 				"device orphan " + dev(last, "z")}},
 		{"metadata of no license",
-			seed{layout.MetadataKey(first): bytesOf(`{}`), layout.MetadataKey(last): bytesOf(`{}`)},
+			seed{keyspace.MetadataKey(first): bytesOf(`{}`), keyspace.MetadataKey(last): bytesOf(`{}`)},
 			[]string{"metadata orphan m/" + first.String(), "metadata orphan m/" + last.String()}},
 		{"metadata that is no object",
-			seed{layout.MetadataKey(s.inline.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `[]`}, nil)},
+			seed{keyspace.MetadataKey(s.inline.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `[]`}, nil)},
 			[]string{"metadata object " + meta(s.inline)}},
-		{"metadata of no form", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`{}`)},
+		{"metadata of no form", seed{keyspace.MetadataKey(s.inline.ID()): bytesOf(`{}`)},
 			[]string{"metadata value " + meta(s.inline)}},
 		{"a license that its buyer's listing lacks", seed{customers[0]: nil},
 			[]string{"license customer_missing " + lic(s.spilled)}},
@@ -484,12 +479,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a license among those of other customers", seed{others[0]: {}, others[1]: {}},
 			[]string{"customer misplaced " + among(others[0]), "customer misplaced " + among(others[1])}},
 		{"a license that forgot its customer",
-			seed{layout.MetadataKey(s.spilled.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `{}`}, nil)},
+			seed{keyspace.MetadataKey(s.spilled.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `{}`}, nil)},
 			[]string{"customer misplaced " + among(customers[0]), "customer misplaced " + among(customers[1])}},
 		{"a license's place among a buyer's with a value", seed{customers[0]: bytesOf("x")},
 			[]string{"customer value " + among(customers[0])}},
 		{"an order's license that names a buyer", seed{
-			layout.MetadataKey(paidLicense.ID()): layout.EncodeMetadata(
+			keyspace.MetadataKey(paidLicense.ID()): layout.EncodeMetadata(
 				licensing.Metadata{Customer: licensing.Customer{BuyerEmail: labBuyer}}, nil),
 		}, []string{"license customer_buyer " + lic(paidLicense), "license customer_missing " + lic(paidLicense)}},
 		{"an external key without its alias", seed{alias: nil}, []string{"license alias_missing " + lic(s.external)}},
@@ -505,13 +500,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a license without its own entitlements",
 			l.license(s.fresh, func(r *layout.License) { r.License.OwnEntitlements = 7 }),
 			[]string{"license entitlements " + lic(s.fresh)}},
-		{"entitlements that no license names", seed{layout.MetadataKey(s.external.ID()): layout.EncodeMetadata(
+		{"entitlements that no license names", seed{keyspace.MetadataKey(s.external.ID()): layout.EncodeMetadata(
 			licensing.Metadata{ExternalKey: l.keys.SealExternalKey(s.external.ID(), labExternal),
 				Entitlements: `{"a":1}`}, nil)},
 			[]string{"license entitlements " + lic(s.external)}},
-		{"terms under another version", seed{layout.TermsKey(licensing.TermsRef(labOwner, 7)): layout.EncodeTerms(
+		{"terms under another version", seed{keyspace.TermsKey(licensing.TermsRef(labOwner, 7)): layout.EncodeTerms(
 			licensing.VersionedTerms{Entitlements: `{"a":1}`})},
-			[]string{"terms version " + layout.TermsFamily + verify.Opaque(layout.OwnerPath(labOwner)+
+			[]string{"terms version " + keyspace.TermsFamily + verify.Opaque(keyspace.OwnerPath(labOwner)+
 				licensing.TermsRef(labOwner, 7).ID)}},
 		{"a second alias of a license",
 			seed{otherAlias: layout.EncodeAlias(licensing.Alias{License: s.external.ID(), Owner: labOwner})},
@@ -530,21 +525,21 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			seed{alias: layout.EncodeAlias(licensing.Alias{License: s.external.ID(), Owner: stranger})},
 			[]string{"alias slot " + aliasName(alias)}},
 		{"an alias that can't be read", seed{alias: bytesOf("?")}, []string{"alias value " + aliasName(alias)}},
-		{"an external key of another license", seed{layout.MetadataKey(s.external.ID()): layout.EncodeMetadata(
+		{"an external key of another license", seed{keyspace.MetadataKey(s.external.ID()): layout.EncodeMetadata(
 			licensing.Metadata{ExternalKey: l.keys.SealExternalKey(s.fresh.ID(), labExternal)}, nil)},
 			[]string{"license external_key " + lic(s.external)}},
-		{"a license that lost its external key", seed{layout.MetadataKey(s.external.ID()): nil},
+		{"a license that lost its external key", seed{keyspace.MetadataKey(s.external.ID()): nil},
 			[]string{"alias external_key_missing " + aliasName(alias)}},
-		{"settings that may still change", seed{layout.SettingsKey(labOwner): (&layout.Settings{}).Encode()},
+		{"settings that may still change", seed{keyspace.SettingsKey(labOwner): (&layout.Settings{}).Encode()},
 			[]string{"alias keys_fixed " + aliasName(alias)}},
-		{"settings that match other keys", seed{layout.SettingsKey(labOwner): (&layout.Settings{
+		{"settings that match other keys", seed{keyspace.SettingsKey(labOwner): (&layout.Settings{
 			Settings: licensing.Settings{KeysFixed: true, ExternalKeys: licensing.MatchCompact}}).Encode()},
 			[]string{"license alias_missing " + lic(s.external), "alias external_key_other " + aliasName(alias)}},
-		{"settings of a newer build", seed{layout.SettingsKey(labOwner): (&layout.Settings{
+		{"settings of a newer build", seed{keyspace.SettingsKey(labOwner): (&layout.Settings{
 			Settings: licensing.Settings{KeysFixed: true, ExternalKeys: "sound"}}).Encode()},
-			[]string{"settings external_keys f/" + layout.OwnerPath(labOwner)}},
-		{"settings that can't be read", seed{layout.SettingsKey(labOwner): bytesOf("?")},
-			[]string{"settings value f/" + layout.OwnerPath(labOwner), "alias keys_fixed " + aliasName(alias)}},
+			[]string{"settings external_keys f/" + keyspace.OwnerPath(labOwner)}},
+		{"settings that can't be read", seed{keyspace.SettingsKey(labOwner): bytesOf("?")},
+			[]string{"settings value f/" + keyspace.OwnerPath(labOwner), "alias keys_fixed " + aliasName(alias)}},
 		{"receipt keys under a master key that is gone", receiptKeys(func(k *licensing.ReceiptKeys) {
 			k.Root.MasterID = "m8"
 		}), []string{"receipt_keys master_missing " + signing}},
@@ -556,19 +551,19 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				k.Keys = append(k.Keys, licensing.ReceiptKey{Number: uint64(i) + 2, CreatedAt: kvtest.Time})
 			}
 		}), []string{"receipt_keys limit " + signing}},
-		{"receipt keys that can't be read", seed{layout.ReceiptKeysKey(labOwner): bytesOf("?")},
+		{"receipt keys that can't be read", seed{keyspace.ReceiptKeysKey(labOwner): bytesOf("?")},
 			[]string{"receipt_keys value " + signing}},
 		{"receipt keys of nobody", seed{inLab("rk/x"): {}}, []string{"receipt_keys key rk/" + odd("x")}},
-		{"a revocation of no name", seed{layout.RevocationsOf(labOwner) + "x": bytesOf("?")},
-			[]string{"revocation key rv/" + odd(layout.OwnerPath(labOwner)+"x")}},
-		{"a revocation that can't be read", seed{layout.RevocationKey(labOwner, revoked): bytesOf("?")},
-			[]string{"revocation value rv/" + layout.OwnerPath(labOwner) + odd(string(revoked[:]))}},
-		{"a revocation of no revision", seed{layout.RevocationKey(labOwner, revoked): layout.EncodeRevocation(
+		{"a revocation of no name", seed{keyspace.RevocationsOf(labOwner) + "x": bytesOf("?")},
+			[]string{"revocation key rv/" + odd(keyspace.OwnerPath(labOwner)+"x")}},
+		{"a revocation that can't be read", seed{keyspace.RevocationKey(labOwner, revoked): bytesOf("?")},
+			[]string{"revocation value rv/" + keyspace.OwnerPath(labOwner) + odd(string(revoked[:]))}},
+		{"a revocation of no revision", seed{keyspace.RevocationKey(labOwner, revoked): layout.EncodeRevocation(
 			licensing.Revocation{Until: 3})},
-			[]string{"revocation value rv/" + layout.OwnerPath(labOwner) + odd(string(revoked[:]))}},
-		{"no mark of receipt keys", seed{layout.ReceiptKeysMark: nil},
+			[]string{"revocation value rv/" + keyspace.OwnerPath(labOwner) + odd(string(revoked[:]))}},
+		{"no mark of receipt keys", seed{keyspace.ReceiptKeysMark: nil},
 			[]string{"receipt_keys mark_missing " + signing}},
-		{"a mark of receipt keys with a value", seed{layout.ReceiptKeysMark: bytesOf("x")},
+		{"a mark of receipt keys with a value", seed{keyspace.ReceiptKeysMark: bytesOf("x")},
 			[]string{"receipts_mark key cell/receipts" + odd("")}},
 		{"a revision for receipts, and no day until which they are valid",
 			l.license(s.inline, func(r *layout.License) { r.License.Revision = 3 }),
@@ -595,18 +590,18 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a writer that can't be read",
 			l.license(s.inline, func(r *layout.License) { r.Unknown = []byte{15<<3 | 2, 1, 0} }),
 			[]string{"license value " + lic(s.inline)}},
-		{"a license that can't be read", seed{layout.LicenseKey(s.spilled.ID()): bytesOf("?")},
+		{"a license that can't be read", seed{keyspace.LicenseKey(s.spilled.ID()): bytesOf("?")},
 			[]string{"license value " + lic(s.spilled)}},
-		{"a license of a newer format", seed{layout.LicenseKey(paidLicense.ID()): bytesOf("\x02")},
+		{"a license of a newer format", seed{keyspace.LicenseKey(paidLicense.ID()): bytesOf("\x02")},
 			[]string{"license value " + lic(paidLicense)}},
-		{"a license that is gone", seed{layout.LicenseKey(s.inline.ID()): nil},
+		{"a license that is gone", seed{keyspace.LicenseKey(s.inline.ID()): nil},
 			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(s.inline), s.inline.ID()),
 				"metadata orphan " + meta(s.inline)}},
-		{"an order's license that is gone", seed{layout.LicenseKey(paidLicense.ID()): nil},
+		{"an order's license that is gone", seed{keyspace.LicenseKey(paidLicense.ID()): nil},
 			[]string{"event unlinked e/", "listing license_missing " +
 				list(labOwner, created(paidLicense), paidLicense.ID()), "order license_missing " + ord(s.paid)}},
 		{"a key with wrong check characters", seed{
-			layout.LicenseKey(forged.ID()): forgedLicense.Encode(), layout.ListingKey(labOwner, kvtest.Time,
+			keyspace.LicenseKey(forged.ID()): forgedLicense.Encode(), keyspace.ListingKey(labOwner, kvtest.Time,
 				forged.ID()): {},
 		}, []string{"license id " + lic(forged)}},
 		{"a license of another owner", l.license(s.inline, func(r *layout.License) { r.License.Owner = stranger }),
@@ -614,11 +609,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				lic(s.inline), "license slot " + lic(s.inline), "license terms_missing " + lic(s.inline),
 				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
 		{"a license of another slot", seed{
-			layout.LicenseKey(moved.ID()): movedLicense.Encode(), layout.ListingKey(labOwner, kvtest.Time,
+			keyspace.LicenseKey(moved.ID()): movedLicense.Encode(), keyspace.ListingKey(labOwner, kvtest.Time,
 				moved.ID()): {},
 		}, []string{"license slot " + lic(moved),
 			"listing license_missing " + list(labOwner, kvtest.Time, moved.ID())}},
-		{"an order of another slot", seed{layout.OrderKey(labOwner, movedOrder): l.value(layout.OrderKey(labOwner,
+		{"an order of another slot", seed{keyspace.OrderKey(labOwner, movedOrder): l.value(keyspace.OrderKey(labOwner,
 			s.canceled.OrderNo))},
 			[]string{"order buyer_missing " + movedName, "order event_missing " + movedName,
 				"order owner_missing " + movedName, "order slot " + movedName}},
@@ -635,11 +630,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				"license slot " + lic(paidLicense), "license terms_missing " + lic(paidLicense),
 				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()),
 				"order license_owner " + ord(s.paid)}},
-		{"a license that is not listed", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
+		{"a license that is not listed", seed{keyspace.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"license listing_missing " + lic(s.fresh)}},
-		{"a license that is listed twice", seed{layout.ListingKey(labOwner, kvtest.Time, s.fresh.ID()): {}},
+		{"a license that is listed twice", seed{keyspace.ListingKey(labOwner, kvtest.Time, s.fresh.ID()): {}},
 			[]string{"listing misplaced " + list(labOwner, kvtest.Time, s.fresh.ID())}},
-		{"a listing with a value", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): bytesOf("x")},
+		{"a listing with a value", seed{keyspace.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): bytesOf("x")},
 			[]string{"listing value " + list(labOwner, created(s.fresh), s.fresh.ID())}},
 
 		{"two licenses of one order",
@@ -759,8 +754,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a subscription in the sandbox with too many invoices", played(licensing.SandboxOrder{Attempt: 1,
 			Outcome: licensing.SandboxFailed, Subscription: licensing.SandboxSubscription{
 				Unpaid: licensing.MaxSandboxInvoices + 1}}), []string{"sandbox subscription " + sandboxOf(s.unpaid)}},
-		{"the sandbox of no order", seed{layout.SandboxKey(noOrder): l.value(sandboxKey)},
-			[]string{"sandbox order_missing sb/" + layout.OwnerPath(labOwner) + verify.Opaque(noOrder.ID)}},
+		{"the sandbox of no order", seed{keyspace.SandboxKey(noOrder): l.value(sandboxKey)},
+			[]string{"sandbox order_missing sb/" + keyspace.OwnerPath(labOwner) + verify.Opaque(noOrder.ID)}},
 		{"a payment that is gone", seed{labPaymentKey(): nil}, []string{"order payment_missing " + ord(s.outside),
 			"order paid_sum " + ord(s.outside), "payment_listing payment_missing " + paymentPlaceName,
 			"sale payment_missing " + saleName(s.outside.PaidAt, payment)}},
@@ -781,8 +776,20 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"payment sale_differs " + paymentName, "sale value " + saleName(s.outside.PaidAt, payment)}},
 		{"a payment of an older build, which is in no report", both(seed{sale.Key: nil},
 			paymentSeed(func(p *licensing.Payment) { p.ProductID = "" })), nil},
-		{"since when the books are complete", seed{layout.BooksKey: bytesOf(layout.TimeInKey(kvtest.Time))}, nil},
-		{"books since no time", seed{layout.BooksKey: bytesOf("x")}, []string{"books value cell/books"}},
+		{"since when the books are complete", seed{keyspace.BooksKey: bytesOf(keyspace.TimeInKey(kvtest.Time))}, nil},
+		{"how far the events of payment providers are read", seed{
+			keyspace.ProviderEventsKey(labOwner): layout.EncodeProviderEvents(store.ProviderEvents{From: kvtest.Time}),
+			keyspace.ProviderEventsKey(licensing.Owner{Mode: licensing.Live}): layout.EncodeProviderEvents(
+				store.ProviderEvents{After: "evt_1",
+					Again: []store.ProviderEventAgain{{Kind: "refund", ID: "re_1", Since: kvtest.Time}}}),
+		}, nil},
+		{"events of a payment provider that are read to nowhere", seed{
+			keyspace.ProviderEventsKey(labOwner): bytesOf("x"),
+			keyspace.ProviderEventsKey(licensing.Owner{Mode: licensing.Test}): layout.EncodeProviderEvents(
+				store.ProviderEvents{Again: make([]store.ProviderEventAgain, store.MaxProviderEventsAgain+1)}),
+		}, []string{"provider_events value cell/pe//t/",
+			"provider_events value cell/pe/" + keyspace.OwnerPath(labOwner)}},
+		{"books since no time", seed{keyspace.BooksKey: bytesOf("x")}, []string{"books value cell/books"}},
 		{"a payment of another order", paymentSeed(func(p *licensing.Payment) { p.OrderNo = s.unpaid.OrderNo }),
 			[]string{"order payment_other " + ord(s.outside), "payment order_other " + paymentName,
 				"order paid_sum " + ord(s.outside), "payment_listing misplaced " + paymentPlaceName}},
@@ -829,12 +836,37 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a refund of an invoice that is only counted", l.orderSeed(s.paid, func(o *licensing.Order) {
 			o.Returned, o.InvoiceRefunds = 900, 1
 		}), []string{"order returned_sum " + ord(s.paid)}},
+		{"a second payment that does not go back", both(
+			paymentSeed(func(p *licensing.Payment) { p.Kind = licensing.KindOfSecond }),
+			l.orderSeed(s.outside, func(o *licensing.Order) { o.Invoices, o.Invoiced = 1, o.Amount })),
+			[]string{"order payment_other " + ord(s.outside), "order paid_sum " + ord(s.outside),
+				"order returns " + ord(s.outside)}},
+		{"a second payment whose lost dispute does not count, and that no sweep counts again", both(
+			paymentSeed(func(p *licensing.Payment) { p.Kind, p.Uncounted = licensing.KindOfSecond, 1 }),
+			l.orderSeed(s.outside, func(o *licensing.Order) { o.Invoices, o.Invoiced = 1, o.Amount })),
+			[]string{"order disputes " + ord(s.outside), "order payment_other " + ord(s.outside),
+				"order paid_sum " + ord(s.outside), "order returns " + ord(s.outside),
+				"order uncounted " + ord(s.outside)}},
+		{"the refund of no second payment", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Returns = &[]licensing.Return{{Number: "ref_pi_2", Of: "pi_2", Amount: 5, Second: true}}
+		}), []string{"order due_missing " + ord(s.paid), "order returns " + ord(s.paid)}},
+		{"a refund of an invoice that is pending without a record", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Returns = &[]licensing.Return{{Number: "ref_1", Of: "in_1", Amount: 5, Pending: true, RetryAt: later}}
+		}), []string{"order due_missing " + ord(s.paid), "order returns " + ord(s.paid)}},
+		{"a refund of an invoice without a number", l.orderSeed(s.paid, func(o *licensing.Order) {
+			o.Returns = &[]licensing.Return{{Of: "in_1", Amount: 5, RetryAt: later}}
+		}), []string{"order due_missing " + ord(s.paid), "order returns " + ord(s.paid)}},
+		{"a fee of no payment", l.orderSeed(s.paid, func(o *licensing.Order) { o.Fee = new(int64(172)) }),
+			[]string{"order fee_sum " + ord(s.paid)}},
 		{"a payment of which more has gone back than was paid",
 			paymentSeed(func(p *licensing.Payment) { p.Returned = p.Amount + 1 }),
 			[]string{"payment state " + paymentName}},
+		{"a payment that counts less of lost disputes",
+			paymentSeed(func(p *licensing.Payment) { p.Uncounted = 1 }), []string{"payment state " + paymentName}},
 		{"an invoice of an order without a subscription",
 			paymentSeed(func(p *licensing.Payment) { p.Kind = licensing.KindOfInvoice }),
-			[]string{"payment invoice " + paymentName, "order paid_sum " + ord(s.outside),
+			[]string{"payment invoice " + paymentName, "order payment_other " + ord(s.outside),
+				"order paid_sum " + ord(s.outside),
 				"order invoiced_sum " + ord(s.outside)}},
 		{"an order that was paid less", l.orderSeed(s.paid, func(o *licensing.Order) { o.Paid-- }),
 			[]string{"order paid_sum " + ord(s.paid)}},
@@ -856,10 +888,10 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a payment of another name", paymentSeed(func(p *licensing.Payment) { p.Reference = "INV-2" }),
 			[]string{"payment name " + paymentName, "payment order_other " + paymentName}},
 		{"a payment of no form", seed{labPaymentKey(): bytesOf("x")}, []string{"payment value " + paymentName}},
-		{"a refund that is gone", seed{layout.PaymentKey(refund): nil}, []string{
+		{"a refund that is gone", seed{keyspace.PaymentKey(refund): nil}, []string{
 			"order refunded_sum " + ord(s.refunded), "payment_listing payment_missing " + refundPlaceName,
 			"sale payment_missing " + saleName(refundRecord.PaidAt, refund)}},
-		{"a refund that is not listed", seed{layout.PaymentListingKey(refund, &refundRecord): nil},
+		{"a refund that is not listed", seed{keyspace.PaymentListingKey(refund, &refundRecord): nil},
 			[]string{"payment listing_missing " + refundName, "order refunded_sum " + ord(s.refunded)}},
 		{"a refund of another amount", refundSeed(func(p *licensing.Payment) { p.Amount++ }),
 			[]string{"order refunded_sum " + ord(s.refunded), "payment sale_differs " + refundName}},
@@ -880,7 +912,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an open dispute about which no sweep asks",
 			l.orderSeed(s.disputed, func(o *licensing.Order) { o.DisputeAskAt = time.Time{} }), []string{
 				misplaced("checkout %s x/c/" + s.disputed.DisputeAskAt.Format(time.RFC3339Nano) + "/" +
-					layout.OwnerPath(labOwner) + s.disputed.OrderNo), "order disputes " + ord(s.disputed)}},
+					keyspace.OwnerPath(labOwner) + s.disputed.OrderNo), "order disputes " + ord(s.disputed)}},
 		{"a dispute that ended, and its order does not know",
 			openSeed(func(p *licensing.Payment) { p.State = licensing.PaymentWon }),
 			[]string{"order disputes " + ord(s.disputed)}},
@@ -891,9 +923,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			openSeed(func(p *licensing.Payment) { p.Answers = 0 }), []string{"payment state " + openName}},
 		{"a lost dispute of which another amount counts",
 			lostSeed(func(p *licensing.Payment) { p.Counted-- }),
-			[]string{"order refunded_sum " + ord(s.lost), "payment sale_differs " + lostName}},
+			[]string{"order refunded_sum " + ord(s.lost), "order uncounted " + ord(s.lost),
+				"payment sale_differs " + lostName}},
 		{"a lost dispute of which more counts than is disputed",
-			lostSeed(func(p *licensing.Payment) { p.Amount = 299 }), []string{"payment state " + lostName}},
+			lostSeed(func(p *licensing.Payment) { p.Amount = 299 }),
+			[]string{"order uncounted " + ord(s.lost), "payment state " + lostName}},
 		{"a lost dispute without a time",
 			lostSeed(func(p *licensing.Payment) { p.PaidAt = time.Time{} }),
 			[]string{"payment sale_missing " + lostName,
@@ -904,6 +938,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a lost dispute that the order does not count",
 			l.orderSeed(s.lost, func(o *licensing.Order) { o.Refunds, o.Refunded = 0, 0 }),
 			[]string{"order refunded_sum " + ord(s.lost)}},
+		{"a part of a lost dispute that does not count, and that no sweep counts again",
+			l.orderSeed(s.lost, func(o *licensing.Order) { o.Uncounted = 7 }),
+			[]string{"order disputes " + ord(s.lost), "order uncounted " + ord(s.lost)}},
 		{"a payment that is pending", paymentSeed(func(p *licensing.Payment) { p.State = licensing.PaymentPending }),
 			[]string{"payment state " + paymentName, "sale misplaced " + saleName(s.outside.PaidAt, payment)}},
 		{"more refunded than was paid",
@@ -926,7 +963,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order that forgot where it was paid",
 			l.orderSeed(s.outside, func(o *licensing.Order) { o.Provider = "" }),
 			[]string{"payment order_other " + paymentName, "order payment_missing " + ord(s.outside)}},
-		{"a trial that is forgotten early", seed{trialEnd.Key(layout.LicenseKey(s.trial.Key.ID())): {}},
+		{"a trial that is forgotten early", seed{trialEnd.Key(keyspace.LicenseKey(s.trial.Key.ID())): {}},
 			[]string{"trial_end misplaced x/t/" + trialEnd.At().Format(time.RFC3339Nano) + "/" + s.trial.Key.String()}},
 		{"a notice that is gone", seed{noticeKey: nil}, []string{"license due_missing " + lic(s.lowered)}},
 		{"a notice that was given", l.license(s.lowered, func(r *layout.License) { r.License.Notice.Day = 1 }),
@@ -1002,31 +1039,31 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order's license key with another prefix",
 			l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = paidLicense.ID().Key("ACME") }),
 			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
-		{"an order that can't be read", seed{layout.OrderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
+		{"an order that can't be read", seed{keyspace.OrderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
 			[]string{"order value " + ord(s.unpaid)}},
-		{"an order that is gone", seed{layout.OrderKey(labOwner, s.unpaid.OrderNo): nil},
+		{"an order that is gone", seed{keyspace.OrderKey(labOwner, s.unpaid.OrderNo): nil},
 			[]string{"event unlinked e/", "buyer order_missing " + buyer(s.unpaid),
 				"order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd),
 				"sandbox order_missing " + sandboxOf(s.unpaid)}},
-		{"an order that its buyer's listing lacks", seed{layout.BuyerListingKey(&s.unpaid): nil},
+		{"an order that its buyer's listing lacks", seed{keyspace.BuyerListingKey(&s.unpaid): nil},
 			[]string{"order buyer_missing " + ord(s.unpaid)}},
 		{"an order of another buyer",
 			l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "bob@example.com" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid), "order buyer_missing " + ord(s.unpaid)}},
 		{"an order without a buyer", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid)}},
-		{"an order's place with a value", seed{layout.BuyerListingKey(&s.unpaid): bytesOf("x")},
+		{"an order's place with a value", seed{keyspace.BuyerListingKey(&s.unpaid): bytesOf("x")},
 			[]string{"buyer value " + buyer(s.unpaid)}},
-		{"an order without a pointer", seed{layout.OrderOwnerKey(s.unpaid.OrderNo): nil},
+		{"an order without a pointer", seed{keyspace.OrderOwnerKey(s.unpaid.OrderNo): nil},
 			[]string{"order owner_missing " + ord(s.unpaid)}},
-		{"a pointer to another owner", seed{layout.OrderOwnerKey(s.unpaid.OrderNo): layout.EncodeOwner(stranger)},
+		{"a pointer to another owner", seed{keyspace.OrderOwnerKey(s.unpaid.OrderNo): layout.EncodeOwner(stranger)},
 			[]string{"order owner_other " + ord(s.unpaid), "order_owner order_missing " + ptr(s.unpaid)}},
-		{"a pointer that can't be read", seed{layout.OrderOwnerKey(s.unpaid.OrderNo): bytesOf("\x01")},
+		{"a pointer that can't be read", seed{keyspace.OrderOwnerKey(s.unpaid.OrderNo): bytesOf("\x01")},
 			[]string{"order_owner value " + ptr(s.unpaid)}},
 
-		{"a product that can't be read", seed{layout.ProductKey(labOwner, "pro"): {}},
+		{"a product that can't be read", seed{keyspace.ProductKey(labOwner, "pro"): {}},
 			[]string{"product value q/acct_lab/t/pro"}},
-		{"a product without a key prefix", seed{layout.ProductKey(labOwner,
+		{"a product without a key prefix", seed{keyspace.ProductKey(labOwner,
 			"pro"): (&layout.Product{Product: licensing.Product{CreatedAt: product.CreatedAt}}).Encode()},
 			[]string{"product terms q/acct_lab/t/pro", misplaced(rolloutAt)}},
 		{"a rollout that is not in the index", seed{rolloutKey(labEnd): nil},
@@ -1034,33 +1071,33 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a rollout that is twice in the index", seed{rolloutKey(later): {}, rolloutKey(labEnd): bytesOf("x")},
 			[]string{misplaced("rollout %s x/g/" + later.Format(time.RFC3339Nano) + "/acct_lab/t/pro"),
 				"rollout key x/g/" + odd(rolloutKey(labEnd)[len(inLab("x/g/")):])}},
-		{"a rollout of an unknown term", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
-			func(p *layout.Product) { p.Product.Rollout.Applies = 1024 })},
+		{"a rollout of an unknown term", seed{keyspace.ProductKey(labOwner, "pro"): l.productValue("pro",
+			func(p *layout.Product) { p.Product.Rollout.Applies = 1 << 15 })},
 			[]string{"product rollout q/acct_lab/t/pro"}},
-		{"a rollout of terms that are gone", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
+		{"a rollout of terms that are gone", seed{keyspace.ProductKey(labOwner, "pro"): l.productValue("pro",
 			func(p *layout.Product) { p.Product.Rollout.Terms.Version = 1 })},
 			[]string{"product terms_missing q/acct_lab/t/pro"}},
-		{"a rollout that was canceled and goes on", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
+		{"a rollout that was canceled and goes on", seed{keyspace.ProductKey(labOwner, "pro"): l.productValue("pro",
 			func(p *layout.Product) { p.Product.Rollout.Canceled = true })},
 			[]string{"product rollout q/acct_lab/t/pro"}},
-		{"a product's metadata that is no object", seed{layout.ProductKey(labOwner, "own"): l.productValue("own",
+		{"a product's metadata that is no object", seed{keyspace.ProductKey(labOwner, "own"): l.productValue("own",
 			func(p *layout.Product) { p.Product.Metadata = "[]" })},
 			[]string{"product metadata q/acct_lab/t/own"}},
 		{"a writer of a product twice",
-			seed{layout.ProductKey(labOwner, "own"): l.productValue("own", func(p *layout.Product) {
+			seed{keyspace.ProductKey(labOwner, "own"): l.productValue("own", func(p *layout.Product) {
 				p.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 5}, {By: store.Incarnation{1}, Swap: 4}}
 			})}, []string{"product writers q/acct_lab/t/own"}},
-		{"a product that is not listed", seed{layout.CatalogKey(pro, product): nil},
+		{"a product that is not listed", seed{keyspace.CatalogKey(pro, product): nil},
 			[]string{"product catalog_missing q/acct_lab/t/pro"}},
-		{"a product that is gone", seed{layout.ProductKey(labOwner, "pro"): nil},
+		{"a product that is gone", seed{keyspace.ProductKey(labOwner, "pro"): nil},
 			[]string{"catalog product_missing " + catalog(product.CreatedAt), gone(rolloutAt)}},
 		{"a product that is listed twice",
-			seed{layout.CatalogKey(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
+			seed{keyspace.CatalogKey(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
 			[]string{"catalog misplaced " + catalog(later), "catalog value " + catalog(later)}},
 		{"entries that are not on their upper levels", seed{skips[0]: nil, skips[1]: nil},
 			[]string{"buyer skip_missing " + buyer(tallOrder), "order skip_missing " + ord(tallOrder)}},
-		{"an upper level of nothing", seed{layout.SkipKey(1, tall): {}},
-			[]string{"skip entry_missing " + skipName(layout.SkipKey(1, tall))}},
+		{"an upper level of nothing", seed{keyspace.SkipKey(1, tall): {}},
+			[]string{"skip entry_missing " + skipName(keyspace.SkipKey(1, tall))}},
 		{"an entry that is too high", seed{tooHigh: bytesOf("x")},
 			[]string{"skip level " + skipName(tooHigh), "skip value " + skipName(tooHigh)}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
@@ -1068,7 +1105,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an API key without an id",
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{Owner: labOwner}}).Encode()},
 			[]string{"api_key id k/" + odd(apiKeyHash), "api_key_index misplaced " + keyIndex}},
-		{"a master key in use that is gone", seed{layout.MasterKeyKey("m1"): nil},
+		{"a master key in use that is gone", seed{keyspace.MasterKeyKey("m1"): nil},
 			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key",
 				"receipt_keys master_missing " + signing}},
 		{"a master key of the secret before that is gone",
@@ -1083,37 +1120,37 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an API key of another slot", both(
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_zzlab", Owner: labOwner,
 				MasterID: "m1"}}).Encode()},
-			seed{layout.APIKeyIndexKey(labOwner, "key_0elab"): nil,
-				layout.APIKeyIndexKey(labOwner, "key_zzlab"): []byte(apiKeyHash)}),
+			seed{keyspace.APIKeyIndexKey(labOwner, "key_0elab"): nil,
+				keyspace.APIKeyIndexKey(labOwner, "key_zzlab"): []byte(apiKeyHash)}),
 			[]string{"api_key slot k/" + odd(apiKeyHash), "claim api_key_missing " + claims.key}},
 		{"an API key that is gone", seed{string(apiKey.Key): nil},
 			[]string{"api_key_index api_key_missing " + keyIndex,
 				"api_key_use api_key_missing u/" + odd(apiKeyHash)}},
 		{"an id that leads to another API key",
-			seed{layout.APIKeyIndexKey(labOwner, "key_0elab"): bytesOf(strings.Repeat("x", 32))},
+			seed{keyspace.APIKeyIndexKey(labOwner, "key_0elab"): bytesOf(strings.Repeat("x", 32))},
 			[]string{"api_key index_other k/" + odd(apiKeyHash),
 				"api_key_index api_key_missing " + keyIndex}},
-		{"an id that leads nowhere", seed{layout.APIKeyIndexKey(labOwner, "key_none"): []byte(apiKeyHash)},
+		{"an id that leads nowhere", seed{keyspace.APIKeyIndexKey(labOwner, "key_none"): []byte(apiKeyHash)},
 			[]string{"api_key_index misplaced a/acct_lab/t/key_none"}},
-		{"an id that leads to no hash", seed{layout.APIKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
+		{"an id that leads to no hash", seed{keyspace.APIKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
 			[]string{"api_key_index value a/acct_lab/t/key_none"}},
 		{"a revoked API key whose master keys are gone",
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m8", RevokedAt: kvtest.Time,
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master " +
-			"key", seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)),
+			"key", seed{keyspace.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)),
 			string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m1",
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
-		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil,
-			layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+		{"a retired master key that a secret is derived from", seed{keyspace.MasterKeyKey("m1"): nil,
+			keyspace.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key",
 				"receipt_keys master_missing " + signing}},
 		{"a retired master key that is in use",
-			seed{layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+			seed{keyspace.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"retired_master_key in_use cell/retired/m1"}},
-		{"a retired fingerprint that is too short", seed{layout.RetiredMasterKey("m0"): bytesOf("x")},
+		{"a retired fingerprint that is too short", seed{keyspace.RetiredMasterKey("m0"): bytesOf("x")},
 			[]string{"retired_master_key value cell/retired/m0"}},
 		{"writers of an API key that come " +
 			"twice", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
@@ -1121,26 +1158,27 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			Writers: []layout.Writer{{By: store.Incarnation{1}, Swap: 1},
 				{By: store.Incarnation{1}, Swap: 2}}}).Encode()},
 			[]string{"api_key writers k/" + odd(apiKeyHash)}},
-		{"a use that can't be read", seed{layout.KeyUseKey([32]byte([]byte(apiKeyHash))): bytesOf("\x01")},
+		{"a use that can't be read", seed{keyspace.KeyUseKey([32]byte([]byte(apiKeyHash))): bytesOf("\x01")},
 			[]string{"api_key_use value u/" + odd(apiKeyHash)}},
-		{"a use of no API key", seed{layout.KeyUseKey(strangeHash): layout.EncodeKeyUse(kvtest.Time)},
+		{"a use of no API key", seed{keyspace.KeyUseKey(strangeHash): layout.EncodeKeyUse(kvtest.Time)},
 			[]string{"api_key_use api_key_missing u/" + odd(string(strangeHash[:]))}},
 		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil,
-			layout.APIKeyIndexKey(labOwner, "key_0elab"): nil, layout.KeyUseKey([32]byte([]byte(apiKeyHash))): nil},
+			keyspace.APIKeyIndexKey(labOwner, "key_0elab"): nil, keyspace.KeyUseKey([32]byte([]byte(apiKeyHash))): nil},
 			[]string{"claim api_key_missing " + claims.key}},
-		{"a mark that is too short", seed{layout.APIKeysMark: bytesOf("x")}, []string{"api_key_mark value cell/keys"}},
-		{"a mark of a part that is too short", seed{layout.APIKeyPartMark(7): bytesOf("x")},
+		{"a mark that is too short", seed{keyspace.APIKeysMark: bytesOf("x")},
 			[]string{"api_key_mark value cell/keys"}},
-		{"a fingerprint that is too short", seed{layout.MasterKeyKey("m1"): bytesOf("x")},
+		{"a mark of a part that is too short", seed{keyspace.APIKeyPartMark(7): bytesOf("x")},
+			[]string{"api_key_mark value cell/keys"}},
+		{"a fingerprint that is too short", seed{keyspace.MasterKeyKey("m1"): bytesOf("x")},
 			[]string{"master_key value cell/master/m1"}},
 		{"an order's claim without its " +
-			"order", seed{layout.OrderKey(labOwner, s.free.OrderNo): nil, layout.BuyerListingKey(&s.free): nil,
-			layout.OrderOwnerKey(s.free.OrderNo): nil, layout.LicenseKey(s.free.LicenseKey.ID()): nil,
-			layout.ListingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event " +
+			"order", seed{keyspace.OrderKey(labOwner, s.free.OrderNo): nil, keyspace.BuyerListingKey(&s.free): nil,
+			keyspace.OrderOwnerKey(s.free.OrderNo): nil, keyspace.LicenseKey(s.free.LicenseKey.ID()): nil,
+			keyspace.ListingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event " +
 			"unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]),
 			"skip entry_missing " + skipName(skips[1])}},
-		{"a grant's claim without its license", seed{layout.LicenseKey(s.fresh.ID()): nil,
-			layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
+		{"a grant's claim without its license", seed{keyspace.LicenseKey(s.fresh.ID()): nil,
+			keyspace.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"event unlinked e/", "claim license_missing " + claims.fresh}},
 		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licensing.Claim) { c.Grant.Done = 2 }),
 			[]string{"claim grant " + claims.fresh}},
@@ -1179,8 +1217,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"claim_age claim_missing " + claims.orderAge}},
 		{"a claim's place with a value", seed{claims.orderAgeKey: bytesOf("x")},
 			[]string{"claim_age value " + claims.orderAge}},
-		{"an older place of a claim", seed{layout.ClaimAgeKey(kvtest.Time.Add(-time.Hour), labOwner,
-			strings.TrimPrefix(claims.orderKey, layout.OfOwner(labOwner, "y/"))): {}}, nil},
+		{"an older place of a claim", seed{keyspace.ClaimAgeKey(kvtest.Time.Add(-time.Hour), labOwner,
+			strings.TrimPrefix(claims.orderKey, keyspace.OfOwner(labOwner, "y/"))): {}}, nil},
 
 		{"events of a license that are gone", seed{ownEvents(4): nil},
 			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
@@ -1190,16 +1228,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order's events that are gone", seed{orderEvents: nil},
 			[]string{"event unlinked e/", "order event_missing " + ord(s.paid)}},
 		{"events that are there twice", seed{ownEvents(5): l.value(ownEvents(4))}, []string{"event unlinked e/"}},
-		{"events of another record", seed{layout.EventsKeyOf(labOwner, own.LastEvent,
-			layout.LicenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
-		{"events in an epoch before", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner,
-			layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4): l.value(ownEvents(4))},
-			[]string{"event before e/" + layout.EventID(labOwner, layout.Location{Epoch: own.LastEvent.Epoch - 1},
+		{"events of another record", seed{keyspace.EventsKeyOf(labOwner, own.LastEvent,
+			keyspace.LicenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
+		{"events in an epoch before", seed{ownEvents(4): nil, keyspace.EventsKeyOf(labOwner,
+			keyspace.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4): l.value(ownEvents(4))},
+			[]string{"event before e/" + keyspace.EventID(labOwner, keyspace.Location{Epoch: own.LastEvent.Epoch - 1},
 				record, 4),
 				"event unlinked e/", "license event_missing " + lic(s.own)}},
 		{"events in an epoch that has not begun", seed{ownEvents(4): nil,
-			layout.EventsKeyOf(labOwner, layout.Location{Epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
-			[]string{"event epoch e/" + layout.EventID(labOwner, layout.Location{Epoch: 1 << 60}, record, 4),
+			keyspace.EventsKeyOf(labOwner, keyspace.Location{Epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
+			[]string{"event epoch e/" + keyspace.EventID(labOwner, keyspace.Location{Epoch: 1 << 60}, record, 4),
 				"event unlinked e/",
 				"license event_missing " + lic(s.own)}},
 		{"a license whose latest events are of another epoch",
@@ -1214,7 +1252,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"events before of a later epoch", l.events(ownEvents(4), func(e *layout.Events) { e.Before.Epoch++ }),
 			[]string{"event before " + event(4), "event unlinked e/"}},
 		{"events before that nothing leads to",
-			l.events(ownEvents(4), func(e *layout.Events) { e.Before = layout.Location{} }),
+			l.events(ownEvents(4), func(e *layout.Events) { e.Before = keyspace.Location{} }),
 			[]string{"event before " + event(4), "event unlinked e/"}},
 		{"events before the first", l.events(ownEvents(1), func(e *layout.Events) { e.Before = own.LastEvent }),
 			[]string{"event before " + event(1)}},
@@ -1255,77 +1293,78 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			paid.PaidAt = paid.CreatedAt.Add(-time.Second)
 		}), []string{"event kind " + lastOf(s.paid), "order event_differs " + ord(s.paid)}},
 		{"events that can't be read", seed{ownEvents(4): bytesOf("\x01")}, []string{"event value " + event(4)}},
-		{"events of an owner that is not registered", seed{layout.OwnerKey(labOwner): nil},
-			[]string{"event owner_missing e/" + layout.OwnerPath(labOwner)}},
-		{"a registration with a value", seed{layout.OwnerKey(stranger): bytesOf("x")},
-			[]string{"owner key h/" + odd(layout.OwnerPath(stranger))}},
-		{"an epoch with a value", seed{layout.EpochKey: bytesOf("x")}, []string{"epoch key cell/epoch" + odd("")}},
+		{"events of an owner that is not registered", seed{keyspace.OwnerKey(labOwner): nil},
+			[]string{"event owner_missing e/" + keyspace.OwnerPath(labOwner)}},
+		{"a registration with a value", seed{keyspace.OwnerKey(stranger): bytesOf("x")},
+			[]string{"owner key h/" + odd(keyspace.OwnerPath(stranger))}},
+		{"an epoch with a value", seed{keyspace.EpochKey: bytesOf("x")}, []string{"epoch key cell/epoch" + odd("")}},
 		{"events that are being swept",
-			seed{layout.EpochKey: {}, layout.TrimmedKey: layout.AppendEpoch(nil, own.LastEvent.Epoch)}, nil},
-		{"a swept epoch that is not sealed", seed{layout.TrimmedKey: layout.AppendEpoch(nil, 1<<60)},
+			seed{keyspace.EpochKey: {}, keyspace.TrimmedKey: keyspace.AppendEpoch(nil, own.LastEvent.Epoch)}, nil},
+		{"a swept epoch that is not sealed", seed{keyspace.TrimmedKey: keyspace.AppendEpoch(nil, 1<<60)},
 			[]string{"swept_events epoch cell/swept"}},
-		{"a swept epoch that can't be read", seed{layout.TrimmedKey: bytesOf("x")},
+		{"a swept epoch that can't be read", seed{keyspace.TrimmedKey: bytesOf("x")},
 			[]string{"swept_events value cell/swept"}},
 		{"a usage record and the marks of a recount", seed{
-			layout.UsageKey(labOwner): (&layout.Usage{}).Encode(), layout.RecountKey: (&layout.Recount{}).Encode(),
-			layout.RecountedKey: (&layout.Recount{Revision: 1}).Encode(),
+			keyspace.UsageKey(labOwner): (&layout.Usage{}).Encode(), keyspace.RecountKey: (&layout.Recount{}).Encode(),
+			keyspace.RecountedKey: (&layout.Recount{Revision: 1}).Encode(),
 		}, nil},
-		{"a usage record that can't be read", seed{layout.UsageKey(labOwner): bytesOf("x")},
-			[]string{"usage value s/" + layout.OwnerPath(labOwner)}},
+		{"a usage record that can't be read", seed{keyspace.UsageKey(labOwner): bytesOf("x")},
+			[]string{"usage value s/" + keyspace.OwnerPath(labOwner)}},
 		{"a usage record with a recount of the future",
-			seed{layout.UsageKey(labOwner): (&layout.Usage{Usage: licensing.Usage{CountedAt: 1 << 60}}).Encode()},
-			[]string{"usage revision s/" + layout.OwnerPath(labOwner)}},
+			seed{keyspace.UsageKey(labOwner): (&layout.Usage{Usage: licensing.Usage{CountedAt: 1 << 60}}).Encode()},
+			[]string{"usage revision s/" + keyspace.OwnerPath(labOwner)}},
 		{"a usage record without its warning",
-			seed{layout.UsageKey(labOwner): (&layout.Usage{Usage: licensing.Usage{Sequence: 1},
+			seed{keyspace.UsageKey(labOwner): (&layout.Usage{Usage: licensing.Usage{Sequence: 1},
 				LastEvent: own.LastEvent}).Encode()},
-			[]string{"usage event_missing s/" + layout.OwnerPath(labOwner)}},
-		{"a mark of a recount that can't be read", seed{layout.RecountKey: bytesOf("x")},
+			[]string{"usage event_missing s/" + keyspace.OwnerPath(labOwner)}},
+		{"a mark of a recount that can't be read", seed{keyspace.RecountKey: bytesOf("x")},
 			[]string{"recount value cell/recount"}},
-		{"a backup", seed{layout.BackupKey: bytesOf(layout.TimeInKey(kvtest.Time))}, nil},
-		{"a backup at no time", seed{layout.BackupKey: bytesOf("x")}, []string{"backup value cell/backup"}},
-		{"a fence of who listens that can't be read", seed{layout.ListenKey: bytesOf("\x02")},
+		{"a backup", seed{keyspace.BackupKey: bytesOf(keyspace.TimeInKey(kvtest.Time))}, nil},
+		{"a backup at no time", seed{keyspace.BackupKey: bytesOf("x")}, []string{"backup value cell/backup"}},
+		{"a fence of who listens that can't be read", seed{keyspace.ListenKey: bytesOf("\x02")},
 			[]string{"listen_fence value cell/listen"}},
 		{"a mark of an epoch that is not " +
-			"sealed", seed{layout.MarkKey(1 << 60): (&layout.RetentionMark{At: kvtest.Time}).Encode()},
+			"sealed", seed{keyspace.MarkKey(1 << 60): (&layout.RetentionMark{At: kvtest.Time}).Encode()},
 			[]string{fmt.Sprintf("event_mark epoch cell/t/%d", 1<<60)}},
-		{"events that an owner gave up", seed{layout.EpochKey: {},
-			layout.LedgerKey(labOwner): (&layout.Ledger{TrimmedEpoch: own.LastEvent.Epoch}).Encode()}, nil},
+		{"events that an owner gave up", seed{keyspace.EpochKey: {},
+			keyspace.LedgerKey(labOwner): (&layout.Ledger{TrimmedEpoch: own.LastEvent.Epoch}).Encode()}, nil},
 		{"a ledger of an epoch that is not " +
 			"sealed",
-			seed{layout.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60,
+			seed{keyspace.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60,
 				Bytes: 1}}}).Encode()},
-			[]string{"event_ledger epoch r/" + layout.OwnerPath(labOwner)}},
-		{"a ledger that can't be read", seed{layout.LedgerKey(labOwner): bytesOf("\x01\x0a")},
-			[]string{"event_ledger value r/" + layout.OwnerPath(labOwner)}},
-		{"a ledger of an owner that is not registered", seed{layout.LedgerKey(stranger): (&layout.Ledger{}).Encode()},
-			[]string{"event_ledger owner_missing r/" + layout.OwnerPath(stranger)}},
-		{"a mark that can't be read", seed{layout.MarkKey(1): bytesOf("\x01")}, []string{"event_mark value cell/t/1"}},
+			[]string{"event_ledger epoch r/" + keyspace.OwnerPath(labOwner)}},
+		{"a ledger that can't be read", seed{keyspace.LedgerKey(labOwner): bytesOf("\x01\x0a")},
+			[]string{"event_ledger value r/" + keyspace.OwnerPath(labOwner)}},
+		{"a ledger of an owner that is not registered", seed{keyspace.LedgerKey(stranger): (&layout.Ledger{}).Encode()},
+			[]string{"event_ledger owner_missing r/" + keyspace.OwnerPath(stranger)}},
+		{"a mark that can't be read", seed{keyspace.MarkKey(1): bytesOf("\x01")},
+			[]string{"event_mark value cell/t/1"}},
 
-		{"endpoints that can't be read", seed{layout.WebhooksKey(labOwner): bytesOf("\x01\x0a")},
+		{"endpoints that can't be read", seed{keyspace.WebhooksKey(labOwner): bytesOf("\x01\x0a")},
 			[]string{"webhooks value " + hooks}},
-		{"endpoints that are gone", seed{layout.WebhooksKey(labOwner): nil}, []string{"event unlinked e/"}},
-		{"endpoints of one who listens that are gone", seed{layout.WebhooksKey(labListener): nil},
-			[]string{"listener webhooks_missing cell/f/" + layout.OwnerPath(labListener)}},
-		{"an owner that listens without a key", seed{layout.ListenerKey(labListener): nil},
+		{"endpoints that are gone", seed{keyspace.WebhooksKey(labOwner): nil}, []string{"event unlinked e/"}},
+		{"endpoints of one who listens that are gone", seed{keyspace.WebhooksKey(labListener): nil},
+			[]string{"listener webhooks_missing cell/f/" + keyspace.OwnerPath(labListener)}},
+		{"an owner that listens without a key", seed{keyspace.ListenerKey(labListener): nil},
 			[]string{"webhooks listening " + listener}},
-		{"an owner that has a key and does not listen", seed{layout.ListenerKey(labOwner): {}},
+		{"an owner that has a key and does not listen", seed{keyspace.ListenerKey(labOwner): {}},
 			[]string{"webhooks listening " + hooks}},
-		{"a stranger who listens", seed{layout.ListenerKey(stranger): {}},
-			[]string{"listener webhooks_missing cell/f/" + layout.OwnerPath(stranger)}},
-		{"a listener's key with a value", seed{layout.ListenerKey(labListener): bytesOf("x")},
-			[]string{"listener key cell/f/" + odd(layout.OwnerPath(labListener))}},
-		{"an owner whose request to listen waits", seed{layout.ListenerKey(labListener): nil,
-			layout.ListenRequestKey(labListener): bytesOf(string(layout.EncodeListenRequest(true)))}, nil},
+		{"a stranger who listens", seed{keyspace.ListenerKey(stranger): {}},
+			[]string{"listener webhooks_missing cell/f/" + keyspace.OwnerPath(stranger)}},
+		{"a listener's key with a value", seed{keyspace.ListenerKey(labListener): bytesOf("x")},
+			[]string{"listener key cell/f/" + odd(keyspace.OwnerPath(labListener))}},
+		{"an owner whose request to listen waits", seed{keyspace.ListenerKey(labListener): nil,
+			keyspace.ListenRequestKey(labListener): bytesOf(string(layout.EncodeListenRequest(true)))}, nil},
 		{"a stranger who asks to " +
-			"listen", seed{layout.ListenRequestKey(stranger): bytesOf(string(layout.EncodeListenRequest(true)))},
-			[]string{"listen_request webhooks_missing cell/a/" + layout.OwnerPath(stranger)}},
-		{"a request to listen that can't be read", seed{layout.ListenRequestKey(labListener): bytesOf("x")},
-			[]string{"listen_request value cell/a/" + layout.OwnerPath(labListener)}},
+			"listen", seed{keyspace.ListenRequestKey(stranger): bytesOf(string(layout.EncodeListenRequest(true)))},
+			[]string{"listen_request webhooks_missing cell/a/" + keyspace.OwnerPath(stranger)}},
+		{"a request to listen that can't be read", seed{keyspace.ListenRequestKey(labListener): bytesOf("x")},
+			[]string{"listen_request value cell/a/" + keyspace.OwnerPath(labListener)}},
 		{"an endpoint that wants activations by now", endpoint(labOwner, func(e *licensing.Endpoint) { e.Types = nil }),
 			[]string{"webhooks listening " + hooks}},
-		{"no mark of endpoints", seed{layout.WebhooksMark: nil},
+		{"no mark of endpoints", seed{keyspace.WebhooksMark: nil},
 			[]string{"webhooks mark_missing " + hooks, "webhooks mark_missing " + listener}},
-		{"a mark of endpoints with a value", seed{layout.WebhooksMark: bytesOf("x")},
+		{"a mark of endpoints with a value", seed{keyspace.WebhooksMark: bytesOf("x")},
 			[]string{"webhooks_mark key cell/webhooks" + odd("")}},
 		{"too many endpoints", l.hooks(labOwner, func(r *layout.Webhooks) {
 			for i := range licensing.MaxEndpoints {
@@ -1355,7 +1394,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"webhooks endpoint " + hooks}},
 		{"an endpoint that is disabled for no reason", endpoint(labOwner,
 			func(e *licensing.Endpoint) { e.DisabledAt = kvtest.Time }), []string{"webhooks endpoint " + hooks}},
-		{"an endpoint's master key that is gone", seed{layout.MasterKeyKey("m2"): nil},
+		{"an endpoint's master key that is gone", seed{keyspace.MasterKeyKey("m2"): nil},
 			[]string{"webhooks master_missing " + hooks, "webhooks master_missing " + hooks,
 				"webhooks master_missing " + listener}},
 		{"an endpoint's master key before that is gone", endpoint(labListener, func(e *licensing.Endpoint) {
@@ -1363,11 +1402,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}),
 			[]string{"webhooks master_missing " + listener}},
 		{"an endpoint's master key before that is retired",
-			both(seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+			both(seed{keyspace.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 				endpoint(labListener, func(e *licensing.Endpoint) {
 					e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
 				})), nil},
-		{"an endpoint that is to be swept", seed{layout.DeletedWebhookKey("we_0egood"): {}},
+		{"an endpoint that is to be swept", seed{keyspace.DeletedWebhookKey("we_0egood"): {}},
 			[]string{"webhooks deleted " + hooks}},
 		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *layout.Webhooks) {
 			r.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 1}, {By: store.Incarnation{1}, Swap: 2}}
@@ -1376,11 +1415,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an endpoint's event that is gone", seed{hookEvents: nil}, []string{"webhooks event_missing " + hooks}},
 		{"an endpoint's event that was never recorded", l.hooks(labOwner, func(r *layout.Webhooks) {
 			r.LastEvent,
-				r.Webhooks.Sequence = layout.Location{}, 0
+				r.Webhooks.Sequence = keyspace.Location{}, 0
 		}), []string{"event unlinked e/"}},
 		{"an endpoint's event of another owner",
-			seed{layout.EventsKeyOf(labOwner, lastEvent, layout.WebhooksInEvents(stranger), 1): l.value(hookEvents)},
-			[]string{"event value e/" + layout.EventID(labOwner, lastEvent, layout.WebhooksInEvents(stranger), 1)}},
+			seed{
+				keyspace.EventsKeyOf(labOwner, lastEvent, keyspace.WebhooksInEvents(stranger), 1): l.value(hookEvents),
+			},
+			[]string{"event value e/" + keyspace.EventID(labOwner, lastEvent, keyspace.WebhooksInEvents(stranger), 1)}},
 		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licensing.Claim) {
 			c.OrderNo,
 				c.EndpointID = "", "we_A"
@@ -1388,98 +1429,98 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a claim of an endpoint that was deleted",
 			l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_0edeleted" }), nil},
 
-		{"no check key", seed{layout.CheckKey: nil},
+		{"no check key", seed{keyspace.CheckKey: nil},
 			[]string{"check_key missing cell/check"}},
-		{"a check key that is too short", seed{layout.CheckKey: bytesOf("short")},
+		{"a check key that is too short", seed{keyspace.CheckKey: bytesOf("short")},
 			[]string{"check_key value cell/check"}},
 
-		{"an id key of no form", seed{layout.IDKeyKey: bytesOf("?")},
+		{"an id key of no form", seed{keyspace.IDKeyKey: bytesOf("?")},
 			[]string{"id_key value cell/id_key"}},
 		{"an id key under a master key that is not in use", seed{
-			layout.IDKeyKey: (&layout.SealedIDKey{MasterID: "m9"}).Encode()},
+			keyspace.IDKeyKey: (&layout.SealedIDKey{MasterID: "m9"}).Encode()},
 			[]string{"id_key master_missing cell/id_key"}},
 
-		{"a node of no form", seed{layout.NodeKey(store.Incarnation{1}): bytesOf("x")},
+		{"a node of no form", seed{keyspace.NodeKey(store.Incarnation{1}): bytesOf("x")},
 			[]string{"node value cell/n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
 
 		{"keys in a slot that is not their owner's", seed{
-			elsewhere("l/" + block):                                                   bytesOf("x"),
-			elsewhere("d/" + block + strings.Repeat("x", 16)):                         {},
-			elsewhere("m/" + block):                                                   {},
-			elsewhere("x/l/12345678" + block):                                         {},
-			elsewhere("k/" + apiKeyHash):                                              bytesOf("x"),
-			elsewhere("u/" + apiKeyHash):                                              bytesOf("x"),
-			elsewhere("p/" + s.unpaid.OrderNo):                                        bytesOf("x"),
-			elsewhere("v/" + labHook + "/p"):                                          bytesOf("x"),
-			elsewhere("x/g/12345678" + layout.OwnerPath(labOwner) + "editor"):         {},
-			elsewhere("g/" + layout.OwnerPath(labOwner) + "b"):                        {},
-			elsewhere("x/w/" + labHook):                                               {},
-			elsewhere("j/1i/" + layout.OwnerPath(labOwner)):                           {},
-			elsewhere("z/12345678" + layout.OwnerPath(labOwner) + "0123456789abcdef"): {},
-			elsewhere("h/" + layout.OwnerPath(labOwner)):                              {},
-			elsewhere("o/" + layout.OwnerPath(labOwner) + s.unpaid.OrderNo):           bytesOf("x"),
+			elsewhere("l/" + block):                                                     bytesOf("x"),
+			elsewhere("d/" + block + strings.Repeat("x", 16)):                           {},
+			elsewhere("m/" + block):                                                     {},
+			elsewhere("x/l/12345678" + block):                                           {},
+			elsewhere("k/" + apiKeyHash):                                                bytesOf("x"),
+			elsewhere("u/" + apiKeyHash):                                                bytesOf("x"),
+			elsewhere("p/" + s.unpaid.OrderNo):                                          bytesOf("x"),
+			elsewhere("v/" + labHook + "/p"):                                            bytesOf("x"),
+			elsewhere("x/g/12345678" + keyspace.OwnerPath(labOwner) + "editor"):         {},
+			elsewhere("g/" + keyspace.OwnerPath(labOwner) + "b"):                        {},
+			elsewhere("x/w/" + labHook):                                                 {},
+			elsewhere("j/1i/" + keyspace.OwnerPath(labOwner)):                           {},
+			elsewhere("z/12345678" + keyspace.OwnerPath(labOwner) + "0123456789abcdef"): {},
+			elsewhere("h/" + keyspace.OwnerPath(labOwner)):                              {},
+			elsewhere("o/" + keyspace.OwnerPath(labOwner) + s.unpaid.OrderNo):           bytesOf("x"),
 		}, []string{
 			"license slot l/" + odd(block), "device slot d/" + odd(block+strings.Repeat("x", 16)),
 			"metadata slot m/" + odd(block), "license_end slot x/l/" + odd("12345678"+block),
 			"api_key slot k/" + odd(apiKeyHash), "api_key_use slot u/" + odd(apiKeyHash),
 			"order_owner slot p/" + odd(s.unpaid.OrderNo), "delivery slot v/" + odd(labHook+"/p"),
-			"rollout slot x/g/" + odd("12345678"+layout.OwnerPath(labOwner)+"editor"),
-			"customer slot g/" + odd(layout.OwnerPath(labOwner)+"b"),
-			"deleted_webhook slot x/w/" + odd(labHook), "skip slot j/" + odd("1i/"+layout.OwnerPath(labOwner)),
-			"claim_age slot z/" + odd("12345678"+layout.OwnerPath(labOwner)+"0123456789abcdef"),
-			"owner slot h/" + odd(layout.OwnerPath(labOwner)),
-			"order slot o/" + odd(layout.OwnerPath(labOwner)+s.unpaid.OrderNo),
+			"rollout slot x/g/" + odd("12345678"+keyspace.OwnerPath(labOwner)+"editor"),
+			"customer slot g/" + odd(keyspace.OwnerPath(labOwner)+"b"),
+			"deleted_webhook slot x/w/" + odd(labHook), "skip slot j/" + odd("1i/"+keyspace.OwnerPath(labOwner)),
+			"claim_age slot z/" + odd("12345678"+keyspace.OwnerPath(labOwner)+"0123456789abcdef"),
+			"owner slot h/" + odd(keyspace.OwnerPath(labOwner)),
+			"order slot o/" + odd(keyspace.OwnerPath(labOwner)+s.unpaid.OrderNo),
 		}},
-		{"a map of slots of no form", seed{layout.SlotMapKey: bytesOf("?")}, []string{"slot_map value cell/map"}},
-		{"another map of slots", seed{layout.SlotMapKey + "s": {}}, []string{"slot_map key cell/map" + odd("s")}},
-		{"a slot that is in another cell", seed{layout.SlotMapKey: layout.SlotMap{{
+		{"a map of slots of no form", seed{keyspace.SlotMapKey: bytesOf("?")}, []string{"slot_map value cell/map"}},
+		{"another map of slots", seed{keyspace.SlotMapKey + "s": {}}, []string{"slot_map key cell/map" + odd("s")}},
+		{"a slot that is in another cell", seed{keyspace.SlotMapKey: layout.SlotMap{{
 			First: licensing.SlotOf(labOwner), Last: licensing.SlotOf(labOwner), Cell: "other",
 		}}.Encode()}, []string{"slot_map moved cell/map"}},
-		{"a slot of no form", seed{layout.SlotsPrefix + "x": {}}, []string{"slot key cell/s/" + odd("x")}},
-		{"a slot with a value", seed{layout.SlotKey(licensing.SlotOf(labOwner)): bytesOf("x")},
+		{"a slot of no form", seed{keyspace.SlotsPrefix + "x": {}}, []string{"slot key cell/s/" + odd("x")}},
+		{"a slot with a value", seed{keyspace.SlotKey(licensing.SlotOf(labOwner)): bytesOf("x")},
 			[]string{"slot key cell/s/" + odd(licensing.SlotOf(labOwner).String())}},
-		{"a slot that is not registered", seed{layout.SlotKey(licensing.SlotOf(labListener)): nil},
-			[]string{fmt.Sprintf("unknown unknown_family %q", layout.InSlot(licensing.SlotOf(labListener), ""))}},
+		{"a slot that is not registered", seed{keyspace.SlotKey(licensing.SlotOf(labListener)): nil},
+			[]string{fmt.Sprintf("unknown unknown_family %q", keyspace.InSlot(licensing.SlotOf(labListener), ""))}},
 
 		{"keys of no form", seed{
 			inLab("b/x"): {}, inLab("b/acct_lab/t/0123456789abcdeford_1"): {}, inLab("c/x"): {},
 			inLab("c/acct_lab/t/12345678"): {}, inLab("j/x"): {}, inLab("j/"): {}, inLab("j/3x"): {},
-			layout.Prefix + "cell/n/x": {},
-			inLab("g/x"):               {}, inLab("g/acct_lab/t/b0123456789abcdef12345678x"): {},
+			keyspace.Prefix + "cell/n/x": {},
+			inLab("g/x"):                 {}, inLab("g/acct_lab/t/b0123456789abcdef12345678x"): {},
 			inLab("l/x"): {}, inLab("d/x"): {}, inLab("m/x"): {},
 			inLab("i/x"): {}, inLab("o/x"): {}, inLab("tr/x"): {}, inLab("x/t/x"): {},
-			inLab("p/x"): {}, inLab("q/x"): {}, inLab(layout.LedgersFamily + "x"): {},
-			inLab(layout.UsageFamily + "x"): {}, layout.RecountKey + "s": {},
-			inLab("k/x"): {}, layout.Prefix + "cell/checkers": {}, inLab("y/x"): {},
+			inLab("p/x"): {}, inLab("q/x"): {}, inLab(keyspace.LedgersFamily + "x"): {},
+			inLab(keyspace.UsageFamily + "x"): {}, keyspace.RecountKey + "s": {},
+			inLab("k/x"): {}, keyspace.Prefix + "cell/checkers": {}, inLab("y/x"): {},
 			inLab("z/x"): {}, inLab("z/12345678x"): {},
 			inLab("x/g/x"): {}, inLab("x/i/x"): {},
 			inLab("x/l/x"): {}, inLab("x/n/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {}, inLab("x/s/x"): {},
-			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
-			layout.Prefix + "cell/master/ä": {},
-			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
-			inLab("n/x"): {}, inLab("pa/x"): {}, inLab("pt/x"): {}, inLab("sb/x"): {}, layout.BooksKey + "s": {},
-			inLab("f/x"): {}, layout.SettingsKey(labOwner) + "x": {},
-			inLab("e/x"): {}, layout.EventsOf(labOwner) + "x": {}, inLab("h/x"): {},
-			layout.Prefix + "cell/t/x": {},
-			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {},
-			layout.ListenKey + "s": {}, layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {},
-			layout.TrimmedKey + "s": {}, layout.WebhooksMark + "s": {}, inLab(layout.WebhooksFamily + "x"): {},
-			layout.WebhooksKey(labOwner) + "x":                              {},
-			inLab(layout.DeletedWebhooksFamily + "we_A"):                    {},
-			inLab("i/acct_lab/x/y"):                                         {},
-			layout.InSlot(first.Slot(), "d/"+layout.BlockOf(first)+"short"): {},
-			inLab("l/" + strings.Repeat("\xff", 15)):                        {},
+			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, keyspace.Prefix + "cell/keys2": {},
+			keyspace.Prefix + "cell/master/ä": {},
+			inLab("u/x"):                      {}, keyspace.Prefix + "cell/retired/ä": {},
+			inLab("n/x"): {}, inLab("pa/x"): {}, inLab("pt/x"): {}, inLab("sb/x"): {}, keyspace.BooksKey + "s": {},
+			inLab("f/x"): {}, keyspace.SettingsKey(labOwner) + "x": {}, keyspace.ProviderEventsPrefix + "x": {},
+			inLab("e/x"): {}, keyspace.EventsOf(labOwner) + "x": {}, inLab("h/x"): {},
+			keyspace.Prefix + "cell/t/x": {},
+			keyspace.IDKeyKey + "s":      {}, keyspace.BackupKey + "s": {}, keyspace.EpochKey + "s": {},
+			keyspace.ListenKey + "s": {}, keyspace.ListenersPrefix + "x": {}, keyspace.ListenRequests + "x": {},
+			keyspace.TrimmedKey + "s": {}, keyspace.WebhooksMark + "s": {}, inLab(keyspace.WebhooksFamily + "x"): {},
+			keyspace.WebhooksKey(labOwner) + "x":                                {},
+			inLab(keyspace.DeletedWebhooksFamily + "we_A"):                      {},
+			inLab("i/acct_lab/x/y"):                                             {},
+			keyspace.InSlot(first.Slot(), "d/"+keyspace.BlockOf(first)+"short"): {},
+			inLab("l/" + strings.Repeat("\xff", 15)):                            {},
 		}, []string{
 			"trial key tr/" + odd("x"), "trial_end key x/t/" + odd("x"),
 			"customer key g/" + odd("x"), "customer key g/" + odd("acct_lab/t/b0123456789abcdef12345678x"),
 			"alias key n/" + odd("x"), "payment key pa/" + odd("x"), "sale key pt/" + odd("x"),
 			"sandbox key sb/" + odd("x"),
-			"books key cell/books" + odd("s"), "settings key f/" + odd("x"),
-			"settings key f/" + odd(layout.OwnerPath(labOwner)+"x"),
-			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +
+			"books key cell/books" + odd("s"), "provider_events key cell/pe/" + odd("x"), "settings key f/" + odd("x"),
+			"settings key f/" + odd(keyspace.OwnerPath(labOwner)+"x"),
+			"event key e/" + odd("x"), "event key e/" + odd(keyspace.OwnerPath(labOwner)+"x"), "owner key h/" +
 				odd("x"), "event_mark key cell/t/" + odd("x"), "event_ledger key r/" + odd("x"),
 			"webhooks_mark key cell/webhooks" + odd("s"), "webhooks key w/" + odd("x"),
-			"webhooks key w/" + odd(layout.OwnerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
+			"webhooks key w/" + odd(keyspace.OwnerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
 			"id_key key cell/id_key" + odd("s"), "backup key cell/backup" + odd("s"), "epoch key cell/epoch" + odd("s"),
 			"listen_fence key cell/listen" + odd("s"),
 			"usage key s/" + odd("x"), "recount key cell/recount" + odd("s"),
@@ -1493,7 +1534,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"retired_master_key key cell/retired/" + odd("ä"), "master_key key cell/master/" + odd("ä"),
 			"check_key key cell/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"),
 			"claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" +
-				odd(layout.BlockOf(first)+"short"),
+				odd(keyspace.BlockOf(first)+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 15)),
 			"listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
 			"issue key x/i/" + odd("x"),
@@ -1504,8 +1545,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},
 		{"keys of unknown kinds", seed{
-			inLab("A/1"): {}, inLab("A/2"): {}, layout.Prefix + "cell/other": {}, layout.Prefix + "zzz/1": {},
-			layout.Prefix + "A/1": {}, inLab("nothing-that-a-log-should-show-in-full"): {},
+			inLab("A/1"): {}, inLab("A/2"): {}, keyspace.Prefix + "cell/other": {}, keyspace.Prefix + "zzz/1": {},
+			keyspace.Prefix + "A/1": {}, inLab("nothing-that-a-log-should-show-in-full"): {},
 		}, []string{
 			fmt.Sprintf("unknown unknown_family %q", inLab("A/")), `unknown unknown_family "lc2/A/"`,
 			fmt.Sprintf("unknown unknown_family %q", inLab("nothing-that-a-l")),

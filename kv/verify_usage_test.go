@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
@@ -55,13 +56,13 @@ func TestVerifyNotesUsage(t *testing.T) {
 
 // usageSeed is a usage record that says how much an owner stores.
 func usageSeed(owner licensing.Owner, size licensing.Size) seed {
-	return seed{layout.UsageKey(owner): (&layout.Usage{Usage: licensing.Usage{Size: size}}).Encode()}
+	return seed{keyspace.UsageKey(owner): (&layout.Usage{Usage: licensing.Usage{Size: size}}).Encode()}
 }
 
 // usage returns how much an owner stores.
 func (l *lab) usage(owner licensing.Owner) licensing.Size {
 	l.t.Helper()
-	at, err := l.client.Get(l.ctx(), layout.CheckKey)
+	at, err := l.client.Get(l.ctx(), keyspace.CheckKey)
 	if err != nil {
 		l.t.Fatal(err)
 	}

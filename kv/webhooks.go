@@ -3,6 +3,7 @@ package kv
 import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -21,14 +22,14 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 	value := record.Encode()
 	if events := write.Record.Events; len(events) > 0 {
 		sw.writeEvents(value, layout.EncodeEvents(events, token.lastEvent), now.Owner,
-			layout.WebhooksInEvents(now.Owner), now.Sequence)
+			keyspace.WebhooksInEvents(now.Owner), now.Sequence)
 	}
 	sw.putRecord(key, value, token)
-	sw.put([]byte(layout.WebhooksMark), nil)
+	sw.put([]byte(keyspace.WebhooksMark), nil)
 	if were != nil {
 		for i := range were.Endpoints {
 			if id := were.Endpoints[i].ID; now.Find(id) == nil {
-				sw.put([]byte(layout.DeletedWebhookKey(id)), nil)
+				sw.put([]byte(keyspace.DeletedWebhookKey(id)), nil)
 			}
 		}
 	}
@@ -39,7 +40,7 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 		}
 	}
 	for master := range newMasters(were, now) {
-		sw.compares = append(sw.compares, exists([]byte(layout.MasterKeyKey(master))))
+		sw.compares = append(sw.compares, exists([]byte(keyspace.MasterKeyKey(master))))
 	}
 	// A request that changes nothing is harmless, and mends what may have gone wrong.
 	if listens := now.Listening(); listens != were.Listening() || listens != sw.listens(now.Owner) {

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -64,11 +65,11 @@ func (l *eventsLab) useMaster() {
 // listeners reads which owners listen.
 func (l *eventsLab) listeners() map[licensing.Owner]struct{} {
 	l.t.Helper()
-	found := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.ListenersPrefix,
+	found := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), keyspace.ListenersPrefix,
 		clientv3.WithPrefix()))(l.t)
 	listeners := make(map[licensing.Owner]struct{})
 	for _, kv := range found.Kvs {
-		owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenersPrefix):]))
+		owner, rest, ok := keyspace.CutOwner(string(kv.Key[len(keyspace.ListenersPrefix):]))
 		if !ok || rest != "" {
 			l.t.Fatalf("%q is the key of no owner", kv.Key)
 		}
@@ -157,15 +158,15 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 		unsubscribe(owner),
 	} {
 		l.hook(l.store, owner, cmd)
-		kvs := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.WebhooksMark))(t).Kvs
+		kvs := kvtest.Must(l.store.etcd.Native.Get(t.Context(), keyspace.WebhooksMark))(t).Kvs
 		if len(kvs) != 1 || kvs[0].ModRevision <= revision {
 			t.Fatalf("%T: the mark is %v", cmd, kvs)
 		}
 		revision = kvs[0].ModRevision
 	}
 	deleted := kvtest.Must(l.store.etcd.Native.Get(t.Context(),
-		layout.InSlot(licensing.SlotOf(owner), layout.DeletedWebhooksFamily), clientv3.WithPrefix()))(t).Kvs
-	if len(deleted) != 1 || string(deleted[0].Key) != layout.DeletedWebhookKey(subscribe(owner).Endpoint.ID) {
+		keyspace.InSlot(licensing.SlotOf(owner), keyspace.DeletedWebhooksFamily), clientv3.WithPrefix()))(t).Kvs
+	if len(deleted) != 1 || string(deleted[0].Key) != keyspace.DeletedWebhookKey(subscribe(owner).Endpoint.ID) {
 		t.Errorf("deleted are %v", deleted)
 	}
 }
@@ -191,7 +192,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	d.backup = backUp(t, d.etcd)
 	l.hook(d.store, late, subscribe(late))
 	l.hook(d.store, left, unsubscribe(left))
-	d.restore(layout.RevisionBump)
+	d.restore(keyspace.RevisionBump)
 	l.etcd = d.etcd
 	l.wantListeners(labListener, left)
 	for owner, listens := range map[licensing.Owner]bool{late: false, left: true} {
@@ -283,14 +284,14 @@ func TestNewerEndpoints(t *testing.T) {
 		Webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
 		Unknown:  newer, UnknownOf: map[string][]byte{second.ID: newer},
 	}
-	if _, err := l.store.etcd.Native.Put(t.Context(), layout.WebhooksKey(owner),
+	if _, err := l.store.etcd.Native.Put(t.Context(), keyspace.WebhooksKey(owner),
 		string(stored.Encode())); err != nil {
 		t.Fatal(err)
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: second.ID, Description: new("changed")})
 	l.hook(l.store, owner, licensing.DeleteEndpoint{ID: first.ID})
 	value := kvtest.Must(l.store.etcd.Native.Get(t.Context(),
-		layout.WebhooksKey(owner)))(t).Kvs[0].Value
+		keyspace.WebhooksKey(owner)))(t).Kvs[0].Value
 	got := kvtest.Must(layout.DecodeWebhooks(owner, value))(t)
 	second.Description = "changed"
 	stored.Webhooks.Endpoints, stored.Writers = []licensing.Endpoint{second}, got.Writers

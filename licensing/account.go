@@ -193,7 +193,7 @@ func Scopes() []string {
 }
 
 // MoneyScopes returns the scopes to record payments, to refund them, and to change subscriptions. They stand outside
-// "orders": nobody can get licenses or money back, or charge a buyer, with the API key of a storefront.
+// "orders": with the API key of a storefront, an attacker can't get licenses or money back, or charge a buyer.
 func MoneyScopes() []string {
 	return []string{"orders:payments", "orders:refunds", "orders:subscriptions"}
 }

@@ -123,9 +123,11 @@ type Record struct {
 	Issued        []*License
 	IssuedDevices Devices
 	// Leases says which leases of the license are known; ActsByTime, whether the node may act by its clock, see
-	// stampAt. The engine sets it before each command on a license with leases.
+	// clockInDoubt, stampAt and receiptsOut. The engine sets it before each command that needs it: see NeedsClock.
 	Leases     KnownLeases
 	ActsByTime bool
+	// ClockAhead: the node's clock may be ahead of other nodes' clocks. The engine sets it, see DatesDocument.
+	ClockAhead bool
 	// Listening reports whether the license's or the trial's owner has an endpoint for activations. Only then are
 	// their events recorded. The store sets it: see store.Store.
 	Listening bool
@@ -208,49 +210,6 @@ type Command interface {
 	// growth is for GrowthOf.
 	growth(r *Record, now time.Time) Growth
 	apply(r *Record, now time.Time) (Result, error)
-}
-
-// Result is the result of a command: the state right after it and before the next command. Which
-// fields are set depends on the command.
-type Result struct {
-	License License
-	Device  Device
-	Order   Order
-	// Product is the product that was put or deleted. Callers must not change it.
-	Product *Product
-	// Endpoint is the webhook endpoint that was created, changed or deleted. Callers must not change
-	// it.
-	Endpoint *Endpoint
-	// Stored is the size of the owner's usage after AddUsage or SetUsage. Corrected is the change that SetUsage made.
-	Stored, Corrected Size
-	Trial             Trial
-	// ReceiptKeys are the owner's receipt keys. Callers must not change them.
-	ReceiptKeys *ReceiptKeys
-	// Settings are the owner's settings after ChangeSettings or FixKeyMatching.
-	Settings Settings
-	// Sandbox is what the sandbox knows about the order after PlayCheckout.
-	Sandbox SandboxOrder
-	// LeaseLeft is how long the device still has its lease; 0: it has none. Clients count from when they sent the
-	// request, so that their clocks don't matter.
-	LeaseLeft time.Duration
-	// Receipt are the times of the receipt that Activate, ValidateLicense or StartTrial leads to, of the state of
-	// License and Device.
-	Receipt ReceiptTimes
-	// Invalid is the reason why the device may not use the license; empty if it may.
-	Invalid Reason
-
-	Bound   bool // Activate: the device was not bound
-	Removed bool // RemoveDevice, DeactivateDevice: the device was bound; ForgetTrial: the trial was due
-	Created bool // PutProduct, StartTrial: there was none
-	// Refund is the record of a refund that PutRefund must store in the same transaction; zero: none.
-	Refund Payment
-	// Plan is what the license must get in the same transaction; nil: nothing. See ExtendLicense.
-	Plan *Plan
-	// Back is how much more of an invoice has gone back; see NoteInvoiceRefund.
-	Back int64
-	// RefundDue: the order's money must be refunded, and the caller must do so: record the try with
-	// TryRefund, ask the payment provider, and record the result with RefundOrder. See also Order.Due.
-	RefundDue bool
 }
 
 // NeedsMetadata reports whether a command needs the metadata of its license.

@@ -188,7 +188,8 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 	case licensing.RenewLicense:
 		a.Reason = n.renew(c, now)
 	case licensing.RedactLicense:
-		if c.BuyerEmail != "" && !strings.EqualFold(c.BuyerEmail, n.customer.BuyerEmail) {
+		if c.Of.BuyerEmail != "" && !strings.EqualFold(c.Of.BuyerEmail, n.customer.BuyerEmail) ||
+			c.Of.Reference != "" && c.Of.Reference != n.customer.Reference {
 			return answer{Reason: licensing.ReasonLicenseNotFound}
 		}
 		n.why, n.customer = "", licensing.Customer{}

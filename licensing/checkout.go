@@ -39,9 +39,9 @@ func (c StartCheckout) apply(r *Record, now time.Time) (Result, error) {
 	if o.Status(now) == OrderUnpaid && o.Attempt == c.After && o.Provider != ProviderOutside {
 		o.Attempt++
 		o.Provider, o.Checkout, o.CheckoutEnds = c.Provider, "", time.Time{}
-		o.AskAt, r.Changed = now.Add(checkoutFirstAsk), true
+		o.AskAt, o.AskFailures, r.Changed = now.Add(checkoutFirstAsk), 0, true
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // NoteCheckout records the checkout that the provider has made for an attempt. It is a no-op if the checkout is
@@ -65,14 +65,14 @@ func (c NoteCheckout) apply(r *Record, _ time.Time) (Result, error) {
 	if o.Attempt == c.Attempt && o.Checkout == "" {
 		o.Checkout, o.CheckoutEnds, r.Changed = c.Checkout, c.EndsAt, true
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // NoteAnswer records that the provider was asked about the checkout of an attempt, and when a sweep asks again. It is a
 // no-op if another attempt has begun, or if nothing remains to be asked.
 type NoteAnswer struct {
 	Attempt int
-	Over    bool // nobody can pay in the checkout any more, and no payment of the checkout is under way
+	Over    bool // no buyer can pay in the checkout any more, and no payment of the checkout is under way
 }
 
 // DeviceID is empty: no device is touched.
@@ -86,7 +86,7 @@ func (c NoteAnswer) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if o.Attempt != c.Attempt || !o.CheckoutOpen() {
-		return Result{Order: *o}, nil
+		return Result{order: new(*o)}, nil
 	}
 	next := time.Time{}
 	if !c.Over {
@@ -95,8 +95,32 @@ func (c NoteAnswer) apply(r *Record, now time.Time) (Result, error) {
 			next = last
 		}
 	}
-	o.AskAt, r.Changed = next, true
-	return Result{Order: *o}, nil
+	o.AskAt, o.AskFailures, r.Changed = next, 0, true
+	return Result{order: new(*o)}, nil
+}
+
+// PutOffAsk records that a sweep has asked the provider in vain about the checkout or the subscription of an order. The
+// sweep asks again after a pause, which grows with each failure from 15 seconds to an hour. PutOffAsk is a no-op if the
+// time of the next question has changed since.
+type PutOffAsk struct {
+	Asked time.Time // Order.AskAt, as read before the question
+}
+
+// DeviceID is empty: no device is touched.
+func (PutOffAsk) DeviceID() string { return "" }
+
+func (PutOffAsk) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c PutOffAsk) apply(r *Record, now time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if !o.AskAt.IsZero() && o.AskAt.Equal(c.Asked) && !o.AskAt.After(now) {
+		o.AskFailures++
+		o.AskAt, r.Changed = now.Add(pauseAfter(o.AskFailures)), true
+	}
+	return Result{order: new(*o)}, nil
 }
 
 // CheckoutOpen reports whether the provider must be asked about the order's latest attempt: the attempt has no checkout

@@ -116,7 +116,7 @@ func TestCheckoutOfPaidAndCanceledOrders(t *testing.T) {
 	}
 }
 
-// TestNoCheckout: nobody begins a checkout of an order that can't be paid through a provider.
+// TestNoCheckout: no checkout begins for an order that can't be paid through a provider.
 func TestNoCheckout(t *testing.T) {
 	for name, edits := range orderStates() {
 		r := ordered(func(o *licensing.Order) {
@@ -133,5 +133,31 @@ func TestNoCheckout(t *testing.T) {
 	r := ordered(func(o *licensing.Order) { o.Provider = licensing.ProviderOutside })
 	if must(t, &r, licensing.StartCheckout{Provider: stripe}, noon); r.Changed {
 		t.Error("an attempt begins for an order that is paid outside")
+	}
+}
+
+// TestAskPutOff: only the question that failed is put off, and an answer ends the count of the failures.
+func TestAskPutOff(t *testing.T) {
+	r := atStripe(t, nil)
+	asked := r.Order.AskAt
+	for name, now := range map[string]time.Time{"before its time": noon, "of another node": asked} {
+		off := licensing.PutOffAsk{Asked: asked}
+		if now == asked {
+			off.Asked = noon
+		}
+		r.Changed = false
+		if must(t, &r, off, now); r.Changed {
+			t.Errorf("the question %s is put off", name)
+		}
+	}
+	for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute} {
+		now := r.Order.AskAt.Add(time.Second)
+		must(t, &r, licensing.PutOffAsk{Asked: r.Order.AskAt}, now)
+		if o := r.Order; o.AskAt != now.Add(want) || o.AskFailures != i+1 {
+			t.Errorf("after failure %d, the question is put off by %s", o.AskFailures, o.AskAt.Sub(now))
+		}
+	}
+	if must(t, &r, licensing.NoteAnswer{Attempt: 1}, r.Order.AskAt); r.Order.AskFailures != 0 {
+		t.Errorf("after an answer, %d failures count", r.Order.AskFailures)
 	}
 }

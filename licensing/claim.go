@@ -15,7 +15,7 @@ type Claim struct {
 	CreatedAt   time.Time
 
 	OrderNo string         // the order that was created or changed
-	Refund  string         // along with OrderNo: the number of the refund that was requested
+	Number  string         // along with OrderNo: of the refund, or of the change of a subscription, that was requested
 	Grant   *GrantProgress // the licenses that were granted, or are being granted
 	// LicenseKey is the license that was changed, or needed no change.
 	LicenseKey LicenseKey

@@ -41,12 +41,14 @@ func TestCustomer(t *testing.T) {
 			t.Errorf("%s: %+v, events %v", c.name, r.Metadata, r.Events)
 		}
 	}
-	refuses(t, &r, licensing.RedactLicense{Target: ours, BuyerEmail: bob}, noon, licensing.ReasonLicenseNotFound)
-	must(t, &r, licensing.RedactLicense{Target: ours, BuyerEmail: "ADA@example.com"}, noon)
+	refuses(t, &r, licensing.RedactLicense{Target: ours, Of: licensing.Customer{BuyerEmail: bob}}, noon,
+		licensing.ReasonLicenseNotFound)
+	must(t, &r, licensing.RedactLicense{Target: ours, Of: licensing.Customer{BuyerEmail: "ADA@example.com"}}, noon)
 	if *r.Metadata != (licensing.Metadata{Changed: true}) {
 		t.Errorf("after the redaction: %+v", r.Metadata)
 	}
-	refuses(t, &r, licensing.RedactLicense{Target: ours, BuyerEmail: ada}, noon, licensing.ReasonLicenseNotFound)
+	refuses(t, &r, licensing.RedactLicense{Target: ours, Of: licensing.Customer{BuyerEmail: ada}}, noon,
+		licensing.ReasonLicenseNotFound)
 }
 
 // TestCustomerOfOrder sets the customer of a license whose order names the buyer.

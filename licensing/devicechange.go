@@ -29,7 +29,7 @@ func (r *Record) matches() bool {
 
 // changes returns the bound device that has become the command's device; nil if there is none, if more than one can
 // be meant, or if too many devices have changed this month.
-func (c Activate) changes(r *Record, now time.Time) (from *DeviceEntry) {
+func (c *Activate) changes(r *Record, now time.Time) (from *DeviceEntry) {
 	if c.Components == "" || r.bound(c.Device) || !r.matches() {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c Activate) changes(r *Record, now time.Time) (from *DeviceEntry) {
 }
 
 // change gives the device slot of a bound device to its new id.
-func (c Activate) change(r *Record, from, to *DeviceEntry, now time.Time) {
+func (c *Activate) change(r *Record, from, to *DeviceEntry, now time.Time) {
 	previous := from.Device
 	d := previous
 	d.ID, d.Components = c.Device, c.Components

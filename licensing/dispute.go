@@ -1,6 +1,7 @@
 package licensing
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -13,8 +14,12 @@ import (
 // can go back, and its record counts them: NoteDispute carries the record that was read before the question, and
 // PutDispute refuses an answer if another answer was recorded since.
 //
-// A lost dispute counts as refunded, as far as the payment is not refunded already. While a dispute is open, the order
-// names it, and a sweep asks about it in case callbacks do not come.
+// A lost dispute counts as refunded, as far as the payment is not refunded already, and the provider can't have taken a
+// refund. A refund that the provider was not asked for ends if nothing is left for it: the provider refuses to refund a
+// payment that was lost in a dispute. If the provider was asked, the answer may be lost, so the next try decides. What
+// does not count is Order.Uncounted. Once more may count, as a refund was refused or has failed, a sweep asks about the
+// dispute again, and NoteDispute counts again. While a dispute is open, the order names it, and a sweep asks about it
+// in case callbacks do not come.
 
 // ErrDisputeAnswered is the result of PutDispute if another answer about the dispute was recorded since the record was
 // read: the caller must ask the provider again.
@@ -34,18 +39,67 @@ const (
 // OpenDisputes returns the provider's ids of the open disputes of the order's payment.
 func (o *Order) OpenDisputes() []string { return strings.Fields(o.Disputes) }
 
-// setDispute notes whether a dispute is open.
+// setDispute notes whether a dispute is open. It removes the time of the next question if there is none to ask. The
+// order does not tell of lost disputes of further payments: if it has any, EndDisputes removes the time.
 func (o *Order) setDispute(id string, open bool, now time.Time) {
 	ids := slices.DeleteFunc(o.OpenDisputes(), func(other string) bool { return other == id })
 	if open && len(ids) < maxOpenDisputes {
 		ids = append(ids, id)
 	}
 	o.Disputes = strings.Join(ids, " ")
-	switch {
-	case len(ids) == 0:
+	switch asks := len(ids) > 0 || o.recounts(); {
+	case !asks && o.Invoices == 0:
 		o.DisputeAskAt = time.Time{}
-	case o.DisputeAskAt.IsZero():
+	case asks && o.DisputeAskAt.IsZero():
 		o.DisputeAskAt = now.Add(disputeAsk)
+	}
+}
+
+// disputable returns how much of a lost dispute of the payment may count: what neither has gone back nor is in a refund
+// that the provider may have taken.
+func (o *Order) disputable() int64 {
+	left := o.PaidAmount() - o.RefundedAmount()
+	if o.refundAsked() {
+		left -= o.OpenRefund()
+	}
+	return left
+}
+
+// refundAsked reports whether the provider may have taken the open refund: the provider was asked, or has made it.
+func (o *Order) refundAsked() bool { return o.RefundDue && (o.RefundPending || o.RefundTries > 0) }
+
+// recounts reports whether more of the lost disputes of the payment may count.
+func (o *Order) recounts() bool { return o.Uncounted > 0 && o.disputable() > 0 }
+
+// Recounts reports whether more of a lost dispute of a payment of the order may count. records are all records of the
+// order's payments.
+func (o *Order) Recounts(dispute *Payment, records []Payment) bool {
+	if dispute.CountsLess() == 0 {
+		return false
+	}
+	for i := range records {
+		p := &records[i]
+		if p.Reference == dispute.Refunds && (p.Kind == KindOfInvoice || p.Kind == KindOfSecond) {
+			return o.disputableOf(p) > 0
+		}
+	}
+	return o.recounts()
+}
+
+// recountDisputes makes a sweep ask again about the lost disputes of the payment, if more of them may count.
+func (o *Order) recountDisputes(now time.Time) {
+	if o.recounts() {
+		o.DisputeAskAt = now
+	}
+}
+
+// endUnfitRefund ends the open refund if a lost dispute has left too little for it, unless the provider may have taken
+// the refund.
+func (o *Order) endUnfitRefund() {
+	if o.RefundDue && !o.refundAsked() && (o.Refundable() < 0 || o.Refundable() == 0 && o.OpenRefund() == 0) {
+		if o.closeRefund(); !o.RefundDue && o.RefundedAt.IsZero() {
+			o.RefundBy, o.StateReason = "", ""
+		}
 	}
 }
 
@@ -57,8 +111,10 @@ func (o *Order) disputesDue() Due {
 	return Due{Kind: DueCheckout, At: o.DisputeAskAt}
 }
 
-// NoteDispute records what the payment provider has answered about a dispute of the order's payment. PutDispute must
-// store Result.Refund, the dispute's record, in the same transaction.
+// NoteDispute records what the payment provider has answered about a dispute of a payment of the order. PutDispute must
+// store Result.Refund, the dispute's record, in the same transaction. If the payment is a further payment of the order,
+// its record must change too: see CountFurther. NoteDispute fails with ErrInvoicesChanged if the further payments
+// or their refunds have changed since the record was read.
 //
 // If a lost dispute leaves nothing of the payment, the order is refunded: its licenses must be revoked before, and the
 // first one in the same transaction. If the order has more licenses than are revoked, NoteDispute changes nothing, and
@@ -67,6 +123,8 @@ type NoteDispute struct {
 	Recorded *Payment // the record of the dispute, as it was read before the provider was asked; nil: there was none
 	Dispute  Payment  // the answer: Provider, Reference, Amount, Currency, State, Fee
 	Revoked  int      // how many licenses of an order for several licenses are revoked by now, with the first one
+	// Further is the further payment that the buyer disputes; nil: the buyer disputes the payment of the order.
+	Further *FurtherDisputed
 }
 
 // DeviceID is empty: no device is touched.
@@ -83,45 +141,81 @@ func (c NoteDispute) apply(r *Record, now time.Time) (Result, error) {
 	if c.Recorded != nil {
 		before = *c.Recorded
 	}
+	if f := c.Further; f != nil && (o.Invoices != f.Invoices || o.InvoiceRefunds != f.Refunds) {
+		return Result{}, ErrInvoicesChanged
+	}
 	d := c.record(o, &before, now)
-	after := *o
-	after.Refunded += d.counts() - before.counts()
-	after.Refunds += countedDisputes(&d) - countedDisputes(&before)
+	after, count := *o, c.count(&before, &d)
+	if c.Further == nil {
+		after.Refunded += count.Back
+		after.Uncounted += count.Uncounted
+		after.Refunds += countedDisputes(&d) - countedDisputes(&before)
+	}
+	after.addFee(d.Fee, before.Fee)
 	after.setDispute(d.Reference, d.State == PaymentOpen, now)
-	ends := o.RefundedAt.IsZero() && d.counts() > 0 && after.Refunded == after.PaidAmount()
+	if c.Further == nil {
+		after.recountDisputes(now)
+	} else {
+		after.countDispute(c.Further, count, now)
+	}
+	ends := c.Further == nil && o.RefundedAt.IsZero() && d.counts() > 0 && after.Refunded == after.PaidAmount()
 	if ends && o.LicensesIssued > c.Revoked {
-		return Result{Order: *o}, nil
+		return Result{order: new(*o)}, nil
 	}
 	if ends {
 		after.RefundedAt, after.RefundBy = now, Provider
 		after.endSubscription(now)
 	}
+	after.endUnfitRefund()
 	r.Changed = r.Changed || after != *o
 	*o = after
-	if c.Recorded == nil || before.State != d.State {
+	switch {
+	case c.Recorded == nil || before.State != d.State:
 		r.recordOrder(EventOrderDisputed, Provider, now, disputeMember(&d))
+	case count.Back != 0 && !ends:
+		r.recordOrder(EventOrderRefundUpdated, Provider, now)
 	}
 	if ends {
 		r.recordOrder(EventOrderRefunded, Provider, now)
 	}
-	return Result{Order: *o, Refund: d}, nil
+	return Result{order: new(*o), refund: &d}, nil
+}
+
+// CountFurther returns what must change of the record of the further payment. dispute is the dispute's record, as
+// NoteDispute has returned it; zero: nothing is to be stored.
+func (c NoteDispute) CountFurther(dispute Payment) RefundInvoice {
+	before := Payment{}
+	if c.Recorded != nil {
+		before = *c.Recorded
+	}
+	if dispute.Reference == "" {
+		return RefundInvoice{}
+	}
+	return c.count(&before, &dispute)
+}
+
+func (NoteDispute) count(before, after *Payment) RefundInvoice {
+	return RefundInvoice{
+		Back: after.counts() - before.counts(), Uncounted: after.CountsLess() - before.CountsLess(),
+	}
 }
 
 // record returns the record of the dispute after the answer.
 func (c NoteDispute) record(o *Order, before *Payment, now time.Time) Payment {
-	d := c.Dispute
+	d, room := c.Dispute, o.disputable()
 	d.Kind, d.OrderNo, d.Refunds, d.ProductID = KindOfDispute, o.OrderNo, o.Payment, o.ProductID
-	d.Answers, d.Counted = before.Answers+1, before.Counted
+	if f := c.Further; f != nil {
+		room, d.Refunds, d.ProductID = o.disputableOf(&f.Payment), f.Payment.Reference, f.Payment.ProductID
+	}
+	d.Answers, d.Counted, d.Fee = before.Answers+1, before.Counted, cmp.Or(d.Fee, before.Fee)
 	if c.Recorded != nil {
 		d.Amount = before.Amount
 	}
-	switch {
-	case d.State == PaymentLost && before.State == PaymentLost:
-		d.PaidAt = before.PaidAt
-	case d.State == PaymentLost:
-		d.PaidAt, d.Counted = now, min(d.Amount, max(o.Refundable(), 0))
-	default:
-		d.PaidAt = time.Time{}
+	if d.PaidAt = (time.Time{}); d.State == PaymentLost {
+		d.Counted = min(d.Amount, before.counts()+max(room, 0))
+		if d.PaidAt = before.PaidAt; before.State != PaymentLost {
+			d.PaidAt = now
+		}
 	}
 	return d
 }
@@ -130,6 +224,14 @@ func (c NoteDispute) record(o *Order, before *Payment, now time.Time) Payment {
 func (p *Payment) counts() int64 {
 	if p.Kind == KindOfDispute && p.State == PaymentLost {
 		return p.Counted
+	}
+	return 0
+}
+
+// CountsLess returns how much of a lost dispute does not count as refunded.
+func (p *Payment) CountsLess() int64 {
+	if p.Kind == KindOfDispute && p.State == PaymentLost {
+		return p.Amount - p.Counted
 	}
 	return 0
 }
@@ -197,17 +299,41 @@ func (PlanDisputes) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if o.DisputeAskAt.IsZero() || o.DisputeAskAt.After(now) {
-		return Result{Order: *o}, nil
+		return Result{order: new(*o)}, nil
 	}
 	o.DisputeAskAt, r.Changed = now.Add(disputeAsk), true
-	return Result{Order: *o, Created: true}, nil
+	return Result{order: new(*o), Created: true}, nil
+}
+
+// EndDisputes removes the time of the next question about the disputes of an order: there was none to ask about. It is
+// a no-op if the order has changed so that there may be one.
+type EndDisputes struct {
+	Planned time.Time // Order.DisputeAskAt, as PlanDisputes has returned it
+}
+
+// DeviceID is empty: no device is touched.
+func (EndDisputes) DeviceID() string { return "" }
+
+func (EndDisputes) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c EndDisputes) apply(r *Record, _ time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if o.DisputeAskAt.Equal(c.Planned) && o.Disputes == "" && !o.recounts() && !c.Planned.IsZero() {
+		o.DisputeAskAt, r.Changed = time.Time{}, true
+	}
+	return Result{order: new(*o)}, nil
 }
 
 // HoldLicense suspends a license while the buyer disputes its payment, or ends such a suspension. Suspensions by the
-// shop and revoked licenses stay as they are. With neither Begin nor End it is a no-op.
+// shop and revoked licenses stay as they are. It also moves the end of the license, as the lost dispute of an invoice
+// takes back the period. With neither Begin nor End, and the same Period.From and Period.To, it is a no-op.
 type HoldLicense struct {
 	Target
 	Begin, End bool
+	Period     ReturnPeriod
 }
 
 // DeviceID is empty: no device is touched.
@@ -228,6 +354,9 @@ func (c HoldLicense) apply(r *Record, now time.Time) (Result, error) {
 	case c.End && held && l.StateReason == DisputeReason:
 		l.SuspendedAt, l.StateReason = time.Time{}, ""
 		r.recordLicense(l, EventLicenseReinstated, c.By, now, nil)
+	}
+	if _, err := c.Period.apply(r, now); err != nil {
+		return Result{}, err
 	}
 	return Result{License: *l}, nil
 }

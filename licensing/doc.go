@@ -32,6 +32,11 @@
 //	license_lifecycle.go    suspend, reinstate, revoke, renew and update a license
 //	license_expiry.go       record the end of a license
 //	lease.go                leases of devices: give, renew and remove
+//	trial.go                trials: a license once for a device or an address, and its upgrade
+//	entitlements.go         entitlements, and the versions of terms
+//	grace.go                the grace after the end of a license
+//	expiring.go             notices before the end of a license
+//	inactive.go             removal of the device that was unseen for longest
 //	licensekey.go           license ids; the value that stands for a license key inside of the service
 //	licensekeys.go          makes, parses and writes license keys, with the id key and the check key of a store
 //	keycheck.go             the check characters of license keys
@@ -39,15 +44,19 @@
 //	alias.go                the record that leads from another key to a license
 //	reissue.go              new keys of a license: which keys still work; the command that makes another
 //	deviceid.go             what is wrong with a device id
+//	components.go           the components of a device, as hashes
+//	devicechange.go         devices that come back with another id
 //	order.go                orders and their status
 //	quantity.go             orders for several licenses
 //	order_commands.go       pay, cancel and expire an order
 //	refund_commands.go      refunds
 //	refund_elsewhere.go     refunds that were made at the payment provider, and refunds that fail after they were made
 //	dispute.go              disputes of payments
+//	dispute_further.go      disputes of invoices and second payments
 //	subscription.go         subscriptions of orders, and their invoices
 //	subscription_change.go  changes of subscriptions that the shop requests
 //	invoice_refund.go       refunds of later invoices, and the periods that they take back
+//	returns.go              second payments of orders, and open refunds of them and of invoices
 //	checkout.go             attempts to pay an order at a payment provider
 //	payment.go              records of payments, and payments that a shop has received itself
 //	sandbox.go              what the sandbox knows about an order
@@ -69,7 +78,8 @@
 //	usage.go                how much an account stores, its budget, and warnings about the budget
 //	masterkey.go            master keys, and the secrets derived from them
 //	idkey.go                the secret under which license ids are made, and its seal
-//	apply.go                records, commands and results
+//	apply.go                records and commands
+//	result.go               the results of commands
 //	growth.go               which commands make the store grow
 //	claim.go                claims of Idempotency-Keys
 //	due.go                  work that is due on a record
@@ -79,4 +89,5 @@
 //	metadata.go             metadata of a license: its size, merging, and the members of its JSON object
 //	currency.go             currencies and amounts
 //	period.go               calendar periods
+//	timestamp.go            points in time as text, and ranges of time
 package licensing

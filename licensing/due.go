@@ -61,10 +61,13 @@ func (p *Product) Due() Due {
 	return Due{Kind: DueRollout, At: p.Rollout.NextAt}
 }
 
-// Due returns the earliest of these: the refund of the order if one is due, the issue of its other licenses until all
+// Due returns the earliest of these: the refunds of the order that are due, the issue of its other licenses until all
 // are issued, the end of an unpaid order until the end is recorded, and when a sweep asks about its checkout or
 // subscription.
-func (o *Order) Due() Due {
+func (o *Order) Due() Due { return o.paymentDue().or(o.returnsDue()) }
+
+// paymentDue is Due without the refunds of further payments.
+func (o *Order) paymentDue() Due {
 	switch {
 	case o.RefundDue:
 		return Due{Kind: DueRefund, At: o.RefundRetryAt}.or(o.checkoutDue())

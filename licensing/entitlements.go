@@ -200,7 +200,7 @@ func (e Entitlements) split() ([]entitlement, error) {
 	for i, m := range members {
 		problem := ""
 		if all[i], problem = parseEntitlement(m, true); problem != "" {
-			return nil, fmt.Errorf("decode the stored entitlement %q: it %s", m.name, problem)
+			return nil, fmt.Errorf("decode the stored entitlement %q: the value %s", m.name, problem)
 		}
 	}
 	return all, nil
@@ -260,6 +260,18 @@ func (e Entitled) At(since, now time.Time) string {
 	for each := range e.deciding(since, now) {
 		if each.value != "null" {
 			members = append(members, objectMember{each.code, json.RawMessage(each.value)})
+		}
+	}
+	return joinMembers(members)
+}
+
+// EndsAt returns when those entitlements end that a license has now and that end by themselves: a JSON object of codes
+// and RFC 3339 timestamps; "" if none ends by itself. since is [License.TermsSince].
+func (e Entitled) EndsAt(since, now time.Time) string {
+	var members []objectMember
+	for each := range e.deciding(since, now) {
+		if end := each.endOf(since); each.value != "null" && !end.IsZero() {
+			members = append(members, objectMember{each.code, json.RawMessage(jsonText(FormatTime(end)))})
 		}
 	}
 	return joinMembers(members)

@@ -202,8 +202,8 @@ var (
 
 	// ErrNoLivePayments: see Orders.Create of node/service.
 	ErrNoLivePayments = &Error{Reason: ReasonPaymentNotConfigured,
-		Message: "no payment provider is set up for live orders: create the order with payment_provider outside, and " +
-			"record its payment yourself"}
+		Message: "no payment provider is set up for live orders: let the operator of the service connect Stripe, or " +
+			"create the order with payment_provider outside and record its payment yourself"}
 
 	// ErrPaidOutside: the shop records the payment of the order, see PayOutside.
 	ErrPaidOutside = &Error{Reason: ReasonPaymentNotConfigured,
@@ -265,6 +265,13 @@ var (
 
 	// ErrUnavailable: the command was not executed and never will be.
 	ErrUnavailable = &Error{Reason: ReasonUnavailable, Message: "the service is unavailable; nothing was changed"}
+	// ErrClockInDoubt: the command was not executed and never will be, since it depends on the time, and the node must
+	// not act by its clock.
+	ErrClockInDoubt = &Error{
+		Reason: ReasonUnavailable,
+		Message: "the node's clock is not known to agree with the clocks of most nodes, as in its first seconds: " +
+			"send the request again; nothing was changed",
+	}
 	// ErrOverloaded: the command was not executed and never will be, because a queue is full.
 	ErrOverloaded = &Error{Reason: ReasonOverloaded, Message: "the service is overloaded; nothing was changed"}
 	// ErrOutcomeUnknown: the command may have been executed, or may still be.

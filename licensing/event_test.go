@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -35,6 +36,7 @@ revoked everything       | =         | =          | =       | =       | =       
 const byKey licensing.Actor = "key_1"
 
 func TestLicenseEvents(t *testing.T) {
+	depth.NotRaced(t)
 	rows := licenseStates()
 	rows["activated, full"] = func() licensing.Record {
 		return licensed(func(l *licensing.License) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -84,6 +85,7 @@ func TestNoticesOfAnotherEnd(t *testing.T) {
 
 // TestNoticesOfLeases: a license with leases gets its notices, also if devices hold leases all the time.
 func TestNoticesOfLeases(t *testing.T) {
+	depth.NotRaced(t)
 	const usual licensing.ExpiringDays = "\x1e\x07\x01"
 	for left, want := range map[time.Duration]int{92 * day: 60, 60*day + 1: 60, 30 * day: 29, 30*day + 1: 30,
 		14*day + time.Hour: 14, time.Hour: 0} {
@@ -161,8 +163,8 @@ func TestExpiringDays(t *testing.T) {
 	change := func(days licensing.ExpiringDays, changed bool) {
 		t.Helper()
 		result := must(t, &r, licensing.ChangeSettings{Owner: shop, ExpiringDays: &days}, noon)
-		if result.Settings.Expiring() != days || r.Changed != changed {
-			t.Errorf("%+v, changed %v", result.Settings, r.Changed)
+		if new(result.Settings()).Expiring() != days || r.Changed != changed {
+			t.Errorf("%+v, changed %v", result.Settings(), r.Changed)
 		}
 	}
 	change("\x1e\x07\x01", false) // the default

@@ -59,7 +59,8 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		return Record{Webhooks: &Webhooks{Owner: owner, Endpoints: []Endpoint{{ID: "we_1", URL: "https://a.example/"}}}}
 	}
 	signing := func() Record {
-		return Record{ReceiptKeys: &ReceiptKeys{Owner: owner, Keys: []ReceiptKey{{Number: 1, CreatedAt: now}}}}
+		keys := []ReceiptKey{{Number: 1, CreatedAt: now}}
+		return Record{ActsByTime: true, ReceiptKeys: &ReceiptKeys{Owner: owner, Keys: keys}}
 	}
 	nothing := func() Record { return Record{} }
 	rolledOut := func() Record {
@@ -108,8 +109,21 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{nothing, NoteInvoiceRefund{Refund: Payment{OrderNo: strings.Repeat("o", 34), Provider: ProviderStripe,
 			Reference: strings.Repeat("r", 40), ProviderID: strings.Repeat("r", 40), Refunds: strings.Repeat("i", 40),
 			Currency: "EUR", ProductID: "pro", Amount: MaxAmount, PaidAt: now, By: Provider}}, 640},
-		{func() Record { return Record{Payment: &Payment{Kind: KindOfInvoice, Amount: 900}} }, RefundInvoice{900}, 640},
+		{func() Record { return Record{Payment: &Payment{Kind: KindOfInvoice, Amount: 900}} },
+			RefundInvoice{Back: 900, Uncounted: 900}, 640},
 		{orderOf(Order{Subscription: "sub_1"}), CountInvoiceRefund{Back: 900, PaidEnd: now}, 640},
+		{nothing, AddUnmatched{Payment{OrderNo: strings.Repeat("o", 34), Provider: ProviderStripe,
+			Reference: strings.Repeat("p", 40), Currency: "EUR", ProductID: "pro", Amount: MaxAmount,
+			PaidAt: now}}, 640},
+		{nothing, AddSecond{Payment{OrderNo: strings.Repeat("o", 34), Provider: ProviderStripe,
+			Reference: strings.Repeat("p", 40), Currency: "EUR", ProductID: "pro", Amount: MaxAmount,
+			PaidAt: now}}, 640},
+		{orderOf(Order{PaidAt: now, Payment: "pi_1"}), CountSecond{New: true,
+			Payment: Payment{Reference: strings.Repeat("p", 40), Amount: MaxAmount}}, 640},
+		{orderOf(Order{PaidAt: now}), RequestReturn{By: target.By, Number: strings.Repeat("r", 34), Amount: 900,
+			Invoice: Payment{Reference: strings.Repeat("i", 40), Amount: 900}}, 640},
+		{orderOf(Order{Returns: &[]Return{{Number: "ref_1"}}}), TryReturn{Number: "ref_1"}, 640},
+		{orderOf(Order{Returns: &[]Return{{Number: "ref_1"}}}), WithdrawReturn{Return: Return{Number: "ref_1"}}, 640},
 		{licenseOf(func(l *License) { l.ExpiresAt = now.Add(day) }),
 			ReturnPeriod{From: now.Add(day), To: now}, 640},
 		{nothing, AddPayment{Order: Order{OrderNo: strings.Repeat("o", 34), Payment: strings.Repeat("p", 255)},
@@ -118,6 +132,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{orderOf(Order{Attempt: 1, AskAt: now}), NoteCheckout{Attempt: 1, Checkout: strings.Repeat("c", 255),
 			EndsAt: now}, paidGrowth},
 		{orderOf(Order{Attempt: 1, AskAt: now}), NoteAnswer{Attempt: 1}, 0},
+		{orderOf(Order{Attempt: 1, AskAt: now}), PutOffAsk{Asked: now}, 0},
 		{nothing, PlayCheckout{Attempt: 1 << 40, Outcome: SandboxPending}, 0},
 		{func() Record { return Record{Sandbox: &SandboxOrder{Attempt: 1, Outcome: SandboxPending}} },
 			PlayCheckout{Attempt: 1, Outcome: SandboxPaid}, 0},
@@ -141,6 +156,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{paid, RequestRefund{By: target.By, Reason: long}, 0},
 		{due, TryRefund{}, 0},
 		{due, WithdrawRefund{}, 0},
+		{due, WithdrawRefund{Failed: strings.Repeat("r", 255)}, 0},
 		{due, NotePendingRefund{}, 0},
 		{due, RefundOrder{}, 0},
 		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now}),
@@ -150,9 +166,15 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{nothing, PutRefund{Refund: Payment{Reference: name}}, 0},
 		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now}), NoteDispute{Dispute: Payment{
 			Reference: strings.Repeat("d", 255), State: PaymentOpen, Amount: 1}}, paidGrowth},
+		{orderOf(Order{Subscription: "sub_1"}), NoteDispute{Dispute: Payment{
+			Reference: strings.Repeat("d", 40), State: PaymentLost, Amount: 900},
+			Further: &FurtherDisputed{Payment: Payment{Kind: KindOfInvoice, Amount: 900}, PaidEnd: now}}, 640},
 		{nothing, PutDispute{Dispute: Payment{Reference: name, Answers: 1}}, 0},
 		{orderOf(Order{Disputes: "du_1", DisputeAskAt: now}), PlanDisputes{}, 0},
+		{orderOf(Order{DisputeAskAt: now}), EndDisputes{Planned: now}, 0},
 		{license, HoldLicense{Target: target, Begin: true}, 0},
+		{licenseOf(func(l *License) { l.ExpiresAt = now.Add(day) }),
+			HoldLicense{Target: target, Begin: true, Period: ReturnPeriod{From: now.Add(day), To: now}}, 640},
 		{orderOf(Order{BuyerEmail: "a@shop.example"}), RedactOrder{BuyerEmail: "a@shop.example"}, 0},
 		{nothing, PutProduct{ID: "pro", Owner: owner, Name: name, Terms: terms, Metadata: long}, 0},
 		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner, Name: name}} },

@@ -18,6 +18,19 @@ const (
 // ActsByTime reports whether commands of this license remove devices of others by time, see Record.ActsByTime.
 func (l *License) ActsByTime() bool { return l.Lease.Leased() || l.losesInactive() }
 
+// NeedsClock reports whether a command needs to know whether the node may act by its clock, see Record.ActsByTime: it
+// may give a lease, remove devices of others, take it that receipts have ended, or date when a receipt key ends.
+func (r *Record) NeedsClock(c Command) bool {
+	if l := r.License; l != nil {
+		return l.ActsByTime() || l.ReceiptsUntil != 0
+	}
+	switch c.(type) {
+	case StartTrial, RotateReceiptKeys:
+		return true
+	}
+	return false
+}
+
 // NeedsDevices reports whether commands on this license need all its devices, if its own record holds them.
 func (l *License) NeedsDevices() bool { return l.ActsByTime() || l.Match.AtLeast > 0 }
 

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// A refund of a later invoice of a subscription is made at the payment provider, as in Stripe's dashboard. It has a
-// record of its own, KindOfInvoiceRefund. One transaction stores what has become of the refund (NoteInvoiceRefund), how
-// much of the invoice has gone back (RefundInvoice), the sum in the order along with the end of the paid period
-// (CountInvoiceRefund), and the end of the license (ReturnPeriod). An invoice that has gone back as a whole pays for no
-// period. If the refund fails after it was made, all of that goes back.
+// A refund of a later invoice of a subscription, or of a second payment, has a record of its own, KindOfInvoiceRefund.
+// The service asks the provider for it (see Return), or it is made at the provider, as in Stripe's dashboard. One
+// transaction stores what has become of the refund (NoteInvoiceRefund), how much of the invoice has gone back
+// (RefundInvoice), the sum in the order along with the end of the paid period (CountInvoiceRefund), and the end of the
+// license (ReturnPeriod). An invoice that has gone back as a whole pays for no period. If the refund fails after it was
+// made, all of that goes back.
 
 // ErrInvoicesChanged is the result of CountInvoiceRefund if the invoices of the order have changed since they were
 // read.
@@ -39,11 +40,11 @@ func (c NoteInvoiceRefund) apply(r *Record, now time.Time) (Result, error) {
 		if !refund.State.follows(stored.State) {
 			return Result{}, ErrRefundClosed
 		}
-		refund.Amount, refund.RecordedAt = stored.Amount, stored.RecordedAt
+		refund.Amount, refund.RecordedAt, refund.By = stored.Amount, stored.RecordedAt, stored.By
 		back = refund.sentBack() - stored.sentBack()
 	}
 	r.Payment, r.Changed = &refund, true
-	return Result{Refund: refund, Back: back}, nil
+	return Result{refund: &refund, Back: back}, nil
 }
 
 // sentBack returns how much money of an invoice a refund has sent back.
@@ -57,8 +58,9 @@ func (p *Payment) sentBack() int64 {
 // Whole reports whether all that was paid with an invoice has gone back.
 func (p *Payment) Whole() bool { return p.Amount > 0 && p.Returned >= p.Amount }
 
-// RefundInvoice adds to what has gone back of an invoice. Result.Refund is the invoice after that.
-type RefundInvoice struct{ Back int64 }
+// RefundInvoice adds to what has gone back of an invoice or of a second payment, and to what of its lost disputes does
+// not count. Result.Refund is the invoice after that.
+type RefundInvoice struct{ Back, Uncounted int64 }
 
 // DeviceID is empty: no device is touched.
 func (RefundInvoice) DeviceID() string { return "" }
@@ -66,15 +68,18 @@ func (RefundInvoice) DeviceID() string { return "" }
 func (RefundInvoice) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (c RefundInvoice) apply(r *Record, _ time.Time) (Result, error) {
-	if r.Payment == nil || r.Payment.Kind != KindOfInvoice {
+	if r.Payment == nil || r.Payment.Kind != KindOfInvoice && r.Payment.Kind != KindOfSecond {
 		return Result{}, ErrRefundMisfit
 	}
 	invoice := *r.Payment
 	if invoice.Returned += c.Back; invoice.Returned < 0 || invoice.Returned > invoice.Amount {
 		return Result{}, ErrRefundMisfit
 	}
-	r.Payment, r.Changed = &invoice, c.Back != 0
-	return Result{Refund: invoice, Back: c.Back}, nil
+	if invoice.Uncounted += c.Uncounted; invoice.Uncounted < 0 {
+		return Result{}, ErrRefundMisfit
+	}
+	r.Payment, r.Changed = &invoice, c.Back != 0 || c.Uncounted != 0
+	return Result{refund: &invoice, Back: c.Back}, nil
 }
 
 // CountInvoiceRefund adds what has gone back of an invoice to its order, and moves the end of the paid period. It fails
@@ -83,6 +88,8 @@ type CountInvoiceRefund struct {
 	Back              int64
 	Invoices, Refunds int // as the order had them when PaidEnd was found
 	PaidEnd           time.Time
+	Refund            Payment // what has become of the refund
+	Invoice           Payment // after that
 }
 
 // DeviceID is empty: no device is touched.
@@ -99,17 +106,12 @@ func (c CountInvoiceRefund) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, ErrInvoicesChanged
 	}
 	if c.Back != 0 {
-		o.Returned += c.Back
-		o.InvoiceRefunds++
-		if !o.PaidEnd.Equal(c.PaidEnd) {
-			o.PaidEnd = c.PaidEnd
-			if !o.EndDue {
-				o.planAsk(now)
-			}
-		}
+		o.countReturned(c.Back, c.PaidEnd, now)
 	}
+	o.settleReturn(&c.Refund, &c.Invoice, now)
+	o.recountFurther(&c.Invoice, now)
 	r.recordOrder(EventOrderRefundUpdated, Provider, now)
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // ReturnPeriod moves the end of a license after an invoice was refunded, or its refund has failed: from the end that

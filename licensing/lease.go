@@ -14,30 +14,32 @@ const (
 	MaxLease = 30 * 24 * time.Hour
 	// MaxLeasedDevices bounds the devices of a license with leases, since a search for lapsed leases reads them all.
 	MaxLeasedDevices = 10_000
-	// LeaseGuard is how long after its end a lease still keeps its device slot from other devices. It is more than
-	// twice the difference that clocks of nodes may have.
+	// LeaseGuard is how long after its end a lease still keeps its device slot from other devices. Clocks of two
+	// nodes that give leases differ by less, see clocks.MaxApart.
 	LeaseGuard = 5 * time.Second
-	// renewalShare says which renewals are stored: those that move the end by at least this part of the lease.
+	// renewalShare bounds the stored renewals: a renewal is stored if it moves the end by at least 1/8 of the lease,
+	// see renewal.
 	renewalShare = 8
 )
+
+// ErrMoreLapsed: a swap can't remove all lapsed leases of a license that stays full. Once the swap has landed, run the
+// command again. No caller of the service gets this error.
+var ErrMoreLapsed = fmt.Errorf("more leases have lapsed than one change removes: %w", ErrUnavailable)
 
 // LeaseTerms say whether the devices of a license are bound until they are removed, or take leases. The zero
 // LeaseTerms have no leases.
 type LeaseTerms struct {
 	Length  time.Duration // of a lease, unless the device asks for another; whole seconds; 0: no leases
-	Longest time.Duration // that a device may ask for; whole seconds
+	Longest time.Duration // of the leases that devices ask for; whole seconds
 }
 
 // Leased reports whether devices take leases.
 func (t LeaseTerms) Leased() bool { return t.Length != 0 }
 
-// lengthFor returns the length of the lease of a device that asks for one; 0: it asks for none.
-func (t LeaseTerms) lengthFor(asked time.Duration) (time.Duration, error) {
-	if asked > t.Longest {
-		return 0, InvalidField("lease_seconds",
-			fmt.Sprintf("must be at most %d for this license", t.Longest/time.Second))
-	}
-	return cmp.Or(asked, t.Length), nil
+// lengthFor returns the length of the lease of a device that asks for a length; 0: the device asks for none. A device
+// that asks for more than the longest lease gets the longest: programs may ask for a length from before a rollout.
+func (t LeaseTerms) lengthFor(asked time.Duration) time.Duration {
+	return cmp.Or(min(asked, t.Longest), t.Length)
 }
 
 // DevicesProblem returns what is wrong with a limit of devices for these terms; "": nothing.
@@ -78,7 +80,7 @@ func (l *License) LeaseTime(now time.Time) time.Time {
 }
 
 // stampAt returns the stamp of a swap. A node that must not act by its clock stamps with the license's last stamp: it
-// gives out leases, and takes none from other devices on its own word.
+// takes no lease and no device slot from other devices on its own word.
 func (r *Record) stampAt(now time.Time) time.Time {
 	if r.ActsByTime {
 		return r.License.LeaseTime(now)
@@ -98,8 +100,21 @@ func (d *Device) holds(at time.Time) bool { return d.LeaseEnd.IsZero() || d.Leas
 // Lapsed reports whether the device had a lease that has ended.
 func (d *Device) Lapsed(at time.Time) bool { return !d.holds(at) }
 
-// holds reports whether the device is bound to the license and may be used at a time.
-func (e *DeviceEntry) holds(at time.Time) bool { return e != nil && e.Bound && e.Device.holds(at) }
+// holds reports whether a device is bound to the license and may be used: its lease, if it has one, has not lapsed. For
+// a node that must not act by its clock, no lease has.
+func (r *Record) holds(device string, now time.Time) bool {
+	entry := r.Devices[device]
+	return entry != nil && entry.Bound && (!r.ActsByTime || entry.Device.holds(r.License.LeaseTime(now)))
+}
+
+// clockInDoubt refuses to give or renew a lease on a node that must not act by its clock: the end would be wrong by as
+// much as the clock.
+func (r *Record) clockInDoubt() error {
+	if r.License.Lease.Leased() && !r.ActsByTime {
+		return ErrClockInDoubt
+	}
+	return nil
+}
 
 // SearchesDevices reports whether a command needs more devices than the record knows: it may find the license full, and
 // a lease may have lapsed or a device be inactive. commands is how many commands come together.
@@ -113,7 +128,7 @@ func (r *Record) SearchesDevices(c Command, commands int, now time.Time) bool {
 		return true
 	case Activate:
 		return l.MaxDevices != 0 && l.CurrentDevices+commands > l.MaxDevices &&
-			!r.Devices[c.Device].holds(l.LeaseTime(now)) && c.refusal(r, now) == nil
+			!r.holds(c.Device, now) && c.refusal(r, now) == nil
 	}
 	return false
 }
@@ -163,16 +178,13 @@ func earlierEnd(one, other time.Time) time.Time {
 }
 
 // lease gives a device a lease, or renews the lease that it holds. Once its lease has lapsed, the device is like any
-// other: it counts, and a full license refuses it.
-func (c Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (Result, error) {
+// other: it counts, and a full license refuses it. lease reports whether the device held no lease.
+func (c *Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (bound bool, err error) {
 	l := r.License
-	length, err := l.Lease.lengthFor(c.Lease)
-	if err != nil {
-		return Result{}, err
-	}
-	if entry.holds(l.LeaseTime(now)) {
+	length := l.Lease.lengthFor(c.Lease)
+	if r.holds(c.Device, now) {
 		c.renewLease(r, entry, length, now)
-		return r.leased(entry.Device, now), nil
+		return false, nil
 	}
 	r.lapseLeases(now)
 	taken := l.CurrentDevices
@@ -180,8 +192,11 @@ func (c Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (Result, e
 		taken--
 	}
 	if l.MaxDevices != 0 && taken >= l.MaxDevices {
+		if r.Leases.All && guardPassed(l.LeasesUntil, r.stampAt(now)) {
+			return false, ErrMoreLapsed
+		}
 		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
-		return Result{}, deviceLimitReached(l)
+		return false, deviceLimitReached(l)
 	}
 	if entry.Bound {
 		r.unbind(entry, EventDeviceLeaseLapsed, System, now)
@@ -189,18 +204,43 @@ func (c Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (Result, e
 	end := l.lastsFor(length, l.LeaseTime(now))
 	l.LeasesUntil, l.Stamp = earlierEnd(l.LeasesUntil, end), r.stampAt(now)
 	c.bind(r, entry, now, end)
-	result := r.leased(entry.Device, now)
-	result.Bound = true
-	return result, nil
+	return true, nil
 }
 
-// renewLease moves the end of a lease that a device holds, never back. It stores nothing as long as that would move
-// the end by less than an eighth of the lease: a storm of renewals is not a storm of writes.
-func (c Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duration, now time.Time) {
+// renewal returns the end of a lease that is renewed, and whether the new end is stored: not as long as the renewal
+// moves the end by less than an eighth of the lease, so that a storm of renewals is not a storm of writes. Of a lease
+// that is shorter than that of the terms, the eighth of the terms counts, up to half of the lease.
+func (l *License) renewal(d *Device, length time.Duration, now time.Time) (end time.Time, stored bool) {
+	at := l.LeaseTime(now)
+	end = l.lastsFor(length, at)
+	least := min(max(length, l.Lease.Length)/renewalShare, length/2)
+	return end, !d.LeaseEnd.IsZero() && at.Add(length).Sub(d.LeaseEnd) >= least && end.After(d.LeaseEnd)
+}
+
+// RenewsLease reports whether Apply would store another end of the lease of a bound device, if the device holds it.
+func RenewsLease(r *Record, cmd Command, now time.Time) bool {
+	var asked time.Duration
+	switch c := cmd.(type) {
+	case Activate:
+		asked = c.Lease
+	case ValidateLicense:
+		asked = c.Lease
+	default:
+		return false
+	}
+	if r.License == nil || !r.bound(cmd.DeviceID()) {
+		return false
+	}
+	length := r.License.Lease.lengthFor(asked)
+	_, stored := r.License.renewal(&r.Devices[cmd.DeviceID()].Device, length, now)
+	return stored
+}
+
+// renewLease moves the end of a lease that a device holds, never back.
+func (c *Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duration, now time.Time) {
 	l, d := r.License, &entry.Device
-	wished := l.LeaseTime(now).Add(length)
-	end := l.lastsFor(length, l.LeaseTime(now))
-	if d.LeaseEnd.IsZero() || wished.Sub(d.LeaseEnd) < length/renewalShare || !end.After(d.LeaseEnd) {
+	end, stored := l.renewal(d, length, now)
+	if !stored {
 		return
 	}
 	d.LeaseEnd = end
@@ -215,10 +255,14 @@ func (c Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duration
 	entry.Changed, r.Changed = true, true
 }
 
-// leased returns the result for a device of a license with leases, which counts no lease that is known to have lapsed.
-func (r *Record) leased(d Device, now time.Time) Result {
+// leased sets the License and the Device of a result to the license, which may have leases, and a device. It counts no
+// lease that is known to have lapsed. A node that must not act by its clock knows of none.
+func (r *Record) leased(result *Result, d *Device, now time.Time) {
+	result.License, result.Device = *r.License, *d
+	if !r.ActsByTime {
+		return
+	}
 	at := r.License.LeaseTime(now)
-	result := Result{License: *r.License, Device: d}
 	if d.LeaseEnd.After(at) {
 		result.LeaseLeft = d.LeaseEnd.Sub(at)
 	}
@@ -229,7 +273,6 @@ func (r *Record) leased(d Device, now time.Time) Result {
 			}
 		}
 	}
-	return result
 }
 
 // LapseLeases removes lapsed leases. It needs the license's leases in Record.Devices, see SearchesDevices.

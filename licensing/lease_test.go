@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -77,8 +78,11 @@ func TestLeases(t *testing.T) {
 			events: "license.activated device.bound"},
 		"another length": {command: licensing.Activate{Target: ours, Device: "laptop", Lease: time.Hour},
 			want: "laptop 3600", left: time.Hour, current: 1, events: "license.activated device.bound"},
-		"too long": {command: licensing.Activate{Target: ours, Device: "laptop", Lease: day + sec},
-			reason: "invalid_field"},
+		"more than the longest": {command: licensing.Activate{Target: ours, Device: "laptop", Lease: day + sec},
+			want: "laptop 86400", left: day, current: 1, events: "license.activated device.bound"},
+		"renewed for more than the longest": {ends: full,
+			command: licensing.ValidateLicense{Target: ours, Device: "tablet", Lease: 30 * day},
+			want:    "laptop 600, phone 300, tablet 86400", left: day, current: 3},
 		"one more": {ends: map[string]time.Duration{"laptop": 600 * sec}, command: leaseOf("phone"),
 			want: "laptop 600, phone 600", left: 600 * sec, current: 2, events: "device.bound"},
 		"full": {ends: full, command: leaseOf("tv"), reason: "device_limit_reached",
@@ -89,6 +93,20 @@ func TestLeases(t *testing.T) {
 			want: "laptop 526", left: 526 * sec, current: 1},
 		"renewed after an eighth": {ends: map[string]time.Duration{"laptop": 525 * sec}, command: leaseOf("laptop"),
 			want: "laptop 600", left: 600 * sec, current: 1},
+		"a short lease, renewed before its half": {ends: map[string]time.Duration{"laptop": 16 * sec},
+			command: licensing.Activate{Target: ours, Device: "laptop", Lease: 30 * sec}, want: "laptop 16",
+			left: 16 * sec, current: 1},
+		"a short lease, renewed after its half": {ends: map[string]time.Duration{"laptop": 15 * sec},
+			command: licensing.Activate{Target: ours, Device: "laptop", Lease: 30 * sec}, want: "laptop 30",
+			left: 30 * sec, current: 1},
+		"half the length, renewed before an eighth of the whole": {
+			ends:    map[string]time.Duration{"laptop": 226 * sec},
+			command: licensing.ValidateLicense{Target: ours, Device: "laptop", Lease: 300 * sec}, want: "laptop 226",
+			left: 226 * sec, current: 1},
+		"half the length, renewed after an eighth of the whole": {
+			ends:    map[string]time.Duration{"laptop": 225 * sec},
+			command: licensing.ValidateLicense{Target: ours, Device: "laptop", Lease: 300 * sec}, want: "laptop 300",
+			left: 300 * sec, current: 1},
 		"borrowed": {ends: full, command: licensing.ValidateLicense{Target: ours, Device: "laptop", Lease: time.Hour},
 			want: "laptop 3600, phone 300, tablet 60", left: time.Hour, current: 3},
 		"never back": {ends: map[string]time.Duration{"laptop": 3600 * sec}, command: leaseOf("laptop"),
@@ -107,17 +125,45 @@ func TestLeases(t *testing.T) {
 			left: 600 * sec, current: 3, events: "device.lease_lapsed device.bound"},
 		"a lapsed slot, leases unknown": {ends: lapsed(-5 * sec), edit: unknown, command: leaseOf("tv"),
 			reason: "device_limit_reached", want: "laptop 600, phone 300, tablet -5", events: "license.limit_reached"},
+		"the first, but the clock may be wrong": {edit: untrusted, command: leaseOf("laptop"), reason: "unavailable"},
 		"a lapsed slot, but the clock may be wrong": {ends: lapsed(-5 * sec), edit: untrusted, command: leaseOf("tv"),
-			reason: "device_limit_reached", want: "laptop 600, phone 300, tablet -5", events: "license.limit_reached"},
-		"a lapsed slot by the stamp": {ends: lapsed(-5 * sec),
-			edit: func(r *licensing.Record) { untrusted(r); stamped(0)(r) }, command: leaseOf("tv"),
-			want: "laptop 600, phone 300, tv 600", left: 600 * sec, current: 3,
-			events: "device.lease_lapsed device.bound"},
+			reason: "unavailable", want: "laptop 600, phone 300, tablet -5"},
+		"a renewal, but the clock may be wrong": {ends: full, edit: untrusted, command: leaseOf("tablet"),
+			reason: "unavailable", want: "laptop 600, phone 300, tablet 60"},
+		"an early renewal, but the clock may be wrong": {ends: full, edit: untrusted, command: leaseOf("laptop"),
+			reason: "unavailable", want: "laptop 600, phone 300, tablet 60"},
+		"a validation, but the clock may be wrong": {ends: lapsed(-day), edit: untrusted,
+			command: licensing.ValidateLicense{Target: ours, Device: "tablet"}, reason: "unavailable",
+			want: "laptop 600, phone 300, tablet -86400"},
+		"a validation of an unknown device, and the clock may be wrong": {ends: full, edit: untrusted,
+			command: licensing.ValidateLicense{Target: ours, Device: "tv"}, reason: "device_not_bound",
+			want: "laptop 600, phone 300, tablet 60", current: 3},
+		"suspended, and the clock may be wrong": {ends: full, edit: func(r *licensing.Record) {
+			untrusted(r)
+			r.License.SuspendedAt = noon
+		}, command: leaseOf("tablet"), reason: "license_suspended", want: "laptop 600, phone 300, tablet 60"},
+		"given back, and the clock may be wrong": {ends: lapsed(-day), edit: untrusted,
+			command: licensing.DeactivateDevice{Target: ours, Device: "tablet"}, want: "laptop 600, phone 300",
+			current: 2, events: "device.removed"},
+		"swept by a wrong clock": {ends: lapsed(-day), edit: untrusted, command: licensing.LapseLeases{},
+			want: "laptop 600, phone 300, tablet -86400", current: 3},
 		"the stamp is ahead": {ends: full, edit: stamped(55 * sec), command: leaseOf("tablet"),
 			want: "laptop 600, phone 300, tablet 655", stamp: 55 * sec, left: 600 * sec, current: 3},
 		"lapsed by the stamp": {ends: full, edit: stamped(60 * sec),
 			command: licensing.ValidateLicense{Target: ours, Device: "tablet"}, reason: "device_not_bound",
 			want: "laptop 600, phone 300, tablet 60", stamp: 60 * sec, current: 2},
+		"full, and more have lapsed": {ends: map[string]time.Duration{"laptop": 600 * sec, "tablet": -60 * sec},
+			edit: func(r *licensing.Record) {
+				r.License.CurrentDevices, r.License.MaxDevices, r.License.AllowedOver = 5, 4, 5
+				r.Leases.Next = noon.Add(-5 * sec)
+			}, command: leaseOf("tv"), reason: "unavailable", want: "laptop 600",
+			events: "device.lease_lapsed"},
+		"full, and no more have lapsed": {ends: map[string]time.Duration{"laptop": 600 * sec, "tablet": -60 * sec},
+			edit: func(r *licensing.Record) {
+				r.License.CurrentDevices, r.License.MaxDevices, r.License.AllowedOver = 5, 4, 5
+				r.Leases.Next = noon.Add(-4 * sec)
+			}, command: leaseOf("tv"), reason: "device_limit_reached", want: "laptop 600",
+			events: "device.lease_lapsed license.limit_reached"},
 		"again after the lapse": {ends: lapsed(-sec), command: leaseOf("tablet"),
 			want: "laptop 600, phone 300, tablet 600", left: 600 * sec, current: 3,
 			events: "device.lease_lapsed device.bound"},
@@ -193,6 +239,7 @@ func TestGivingBackCostsNothing(t *testing.T) {
 // TestLeasesAreKept runs commands on one license at nodes whose clocks differ and may not be trusted, each with what a
 // store knows of the leases, and demands of every change what the history of a store can show without a clock.
 func TestLeasesAreKept(t *testing.T) {
+	depth.NotRaced(t)
 	ids := []string{"laptop", "phone", "tablet", "tv"}
 	rapid.Check(t, func(t *rapid.T) {
 		now := noon
@@ -254,6 +301,12 @@ func TestLeasesAreKept(t *testing.T) {
 						t.Fatalf("a full license refused %s at %v, and the lease of %s lapsed at %v", c.DeviceID(), now,
 							entry.Device.ID, entry.Device.LeaseEnd)
 					}
+				}
+			}
+			if !r.ActsByTime && (r.Changed || result.LeaseLeft != 0) {
+				d, old := r.Devices[id], before.Devices[id]
+				if d.Bound && !d.Device.LeaseEnd.Equal(old.Device.LeaseEnd) || result.LeaseLeft != 0 {
+					t.Fatalf("a clock in doubt gave %s a lease until %v, %v", id, d.Device.LeaseEnd, result.LeaseLeft)
 				}
 			}
 			if _, ok := c.(licensing.Activate); ok && err == nil {

@@ -1,6 +1,7 @@
 package licensing
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 )
@@ -42,7 +43,7 @@ func CallerOf(cmd Command) Owner {
 	return Owner{}
 }
 
-func (t Target) license(r *Record) (*License, error) {
+func (t *Target) license(r *Record) (*License, error) {
 	l := r.License
 	if l == nil || !t.Key.Names(l.Key) || !l.Owner.Matches(t.Caller) || !l.Owner.Matches(t.Pin) {
 		return nil, ErrLicenseNotFound
@@ -71,7 +72,7 @@ func (c Activate) DeviceID() string { return c.Device }
 func (c Activate) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
 	switch {
-	case err != nil, r.bound(c.Device), l.judge(c.Key, false, now) != nil,
+	case err != nil, r.bound(c.Device), l.checkKey(c.Key, false, now) != nil,
 		l.unusable(c.ProductID, c.changes(r, now) != nil, now) != nil:
 		return NoGrowth
 	case l.MaxDevices == 0:
@@ -83,55 +84,63 @@ func (c Activate) growth(r *Record, now time.Time) Growth {
 }
 
 // refusal returns why the command is refused, whether the license is full or not; nil if it is not.
-func (c Activate) refusal(r *Record, now time.Time) error {
+func (c *Activate) refusal(r *Record, now time.Time) error {
 	l, err := c.license(r)
 	if err != nil {
 		return err
 	}
-	held := r.Devices[c.Device].holds(l.LeaseTime(now))
-	if err := l.judge(c.Key, held, now); err != nil {
+	held := r.holds(c.Device, now)
+	if err := l.checkKey(c.Key, held, now); err != nil {
 		return err
 	}
 	if unusable := l.unusable(c.ProductID, held || c.changes(r, now) != nil, now); unusable != nil {
 		return unusable
 	}
-	return nil
+	return cmp.Or(r.clockInDoubt(), r.receiptInDoubt(c.Receipt))
 }
 
-func (c Activate) apply(r *Record, now time.Time) (Result, error) {
-	result, err := c.activate(r, now)
-	if err == nil {
-		r.receipt(&result, c.Receipt, now)
-	}
-	return result, err
-}
-
-func (c Activate) activate(r *Record, now time.Time) (Result, error) {
+func (c Activate) apply(r *Record, now time.Time) (result Result, err error) {
 	if err := c.refusal(r, now); err != nil {
-		return Result{}, err
+		return result, err
 	}
-	l, entry := r.License, r.Devices[c.Device]
-	if l.Lease.Leased() {
-		return c.lease(r, entry, now)
+	entry := r.Devices[c.Device]
+	if r.License.Lease.Leased() {
+		if result.Bound, err = c.lease(r, entry, now); err != nil {
+			return result, err
+		}
+		r.leased(&result, &entry.Device, now)
+	} else {
+		if result.Bound, err = c.activate(r, entry, now); err != nil {
+			return result, err
+		}
+		result.License, result.Device = *r.License, entry.Device
 	}
+	r.receipt(&result, c.Receipt, now)
+	return result, nil
+}
+
+// activate is apply on a license without leases. It reports whether the device was not bound. Like lease, it returns no
+// Result, so that an activation does not copy one more.
+func (c *Activate) activate(r *Record, entry *DeviceEntry, now time.Time) (bound bool, err error) {
+	l := r.License
 	if entry.Bound {
 		c.refresh(r, entry, now)
-		return Result{License: *l, Device: entry.Device}, nil
+		return false, nil
 	}
 	if from := c.changes(r, now); from != nil {
 		c.change(r, from, entry, now)
-		return Result{License: *l, Device: entry.Device}, nil
+		return false, nil
 	}
 	if l.full() && !r.removeInactive(now) {
 		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
-		return Result{}, deviceLimitReached(l)
+		return false, deviceLimitReached(l)
 	}
 	c.bind(r, entry, now, time.Time{})
-	return Result{License: *l, Device: entry.Device, Bound: true}, nil
+	return true, nil
 }
 
 // bind binds a device that is not bound, until the end of its lease, if there is one.
-func (c Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
+func (c *Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
 	l := r.License
 	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now, LeaseEnd: leaseEnd}
 	if r.matches() {
@@ -166,7 +175,7 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	}
 	l, err := c.license(r)
 	d := &r.Devices[c.Device].Device
-	return err == nil && l.judge(c.Key, true, now) == nil && l.unusable(c.ProductID, true, now) == nil &&
+	return err == nil && l.checkKey(c.Key, true, now) == nil && l.unusable(c.ProductID, true, now) == nil &&
 		c.refreshes(d, now) && (c.renames(d) || c.recomposes(r, d))
 }
 
@@ -174,7 +183,7 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 // once in each SeenStep. So an end user who changes the name back and forth writes no more than a device that is only
 // used. A clock that is behind changes nothing. A new LastSeenAt alone makes the record Changed only if keepsSeen says
 // so: else it is stored along with other changes, or by a Seen command.
-func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
+func (c *Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 	d, kept := &entry.Device, r.License.keepsSeen(&entry.Device, now)
 	refreshes := c.refreshes(d, now)
 	if !refreshes && !kept {
@@ -191,15 +200,15 @@ func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 }
 
 // refreshes reports whether SeenStep has passed since a bound device was seen last.
-func (c Activate) refreshes(d *Device, now time.Time) bool {
+func (c *Activate) refreshes(d *Device, now time.Time) bool {
 	return now.Sub(d.LastSeenAt) >= max(c.SeenStep, time.Millisecond)
 }
 
 // renames reports whether the command has another name for a bound device.
-func (c Activate) renames(d *Device) bool { return c.Named && (!d.Named || d.Name != c.Name) }
+func (c *Activate) renames(d *Device) bool { return c.Named && (!d.Named || d.Name != c.Name) }
 
 // recomposes reports whether the command has other components for a bound device.
-func (c Activate) recomposes(r *Record, d *Device) bool {
+func (c *Activate) recomposes(r *Record, d *Device) bool {
 	return c.Components != "" && c.Components != d.Components && r.matches()
 }
 
@@ -216,7 +225,7 @@ func (c Seen) DeviceID() string { return c.Device }
 func (Seen) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c Seen) apply(r *Record, _ time.Time) (Result, error) {
-	l, err := Target{Key: c.Key}.license(r)
+	l, err := (&Target{Key: c.Key}).license(r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -241,20 +250,21 @@ func (c RemoveDevice) DeviceID() string { return c.Device }
 func (RemoveDevice) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
-	l, err := c.license(r)
-	if err != nil {
+	if _, err := c.license(r); err != nil {
 		return Result{}, err
 	}
 	entry := r.Devices[c.Device]
+	var result Result
 	if !entry.Bound {
-		return r.leased(Device{ID: c.Device}, now), nil
+		r.leased(&result, &Device{ID: c.Device}, now)
+		return result, nil
 	}
-	held, event := entry.holds(l.LeaseTime(now)), EventDeviceRemoved
+	held, event := r.holds(c.Device, now), EventDeviceRemoved
 	if !held {
 		event = EventDeviceLeaseLapsed
 	}
 	removed := r.unbind(entry, event, c.By, now)
-	result := r.leased(entry.Device, now)
+	r.leased(&result, &entry.Device, now)
 	result.Device, result.Removed = removed, held
 	return result, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -81,6 +82,7 @@ func licenseColumns(target licensing.Target) map[string]licensing.Command {
 }
 
 func TestLicenseTransitions(t *testing.T) {
+	depth.NotRaced(t)
 	rows, columns := licenseStates(), licenseColumns(ours)
 	eachCell(t, licenseTable, len(rows), len(columns), func(t *testing.T, row, column, want string) {
 		r := rows[row]()

@@ -1,6 +1,7 @@
 package licensing
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -26,14 +27,14 @@ func (c ValidateLicense) DeviceID() string { return c.Device }
 
 func (ValidateLicense) growth(*Record, time.Time) Growth { return NoGrowth }
 
-func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
+func (c ValidateLicense) apply(r *Record, now time.Time) (result Result, err error) {
 	l, err := c.license(r)
 	if err != nil {
-		return Result{}, err
+		return result, err
 	}
 	entry := r.Devices[c.Device]
-	held := entry.holds(l.LeaseTime(now))
-	replaced := l.judge(c.Key, held, now)
+	held, doubt := r.holds(c.Device, now), cmp.Or(r.clockInDoubt(), r.receiptInDoubt(c.Receipt))
+	replaced := l.checkKey(c.Key, held, now)
 	if errors.Is(replaced, ErrLicenseNotFound) {
 		return Result{}, replaced
 	}
@@ -46,16 +47,14 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 		why = invalid.Reason
 	case !held:
 		why = NotBound
+	case doubt != nil:
+		return Result{}, doubt
 	case l.Lease.Leased():
-		length, err := l.Lease.lengthFor(c.Lease)
-		if err != nil {
-			return Result{}, err
-		}
-		Activate{}.renewLease(r, entry, length, now)
+		new(Activate).renewLease(r, entry, l.Lease.lengthFor(c.Lease), now)
 	default:
-		Activate{SeenStep: c.SeenStep}.refresh(r, entry, now)
+		(&Activate{SeenStep: c.SeenStep}).refresh(r, entry, now)
 	}
-	result := r.leased(entry.Device, now)
+	r.leased(&result, &entry.Device, now)
 	if result.Invalid = why; why == "" {
 		r.receipt(&result, c.Receipt, now)
 	}
@@ -103,6 +102,9 @@ type DeactivateDevice struct {
 	// ReceiptAt is when the receipt was issued that proves the right to remove the device, in whole seconds. A device
 	// that was bound later stays bound, and a key that was replaced later may not be used. Zero: the key is the proof.
 	ReceiptAt time.Time
+	// ReceiptRevision is the revision that the receipt shows. A removal raises the revision of the license: a receipt
+	// with the license's own revision is of the present binding, also if the clocks of two nodes differ.
+	ReceiptRevision uint64
 }
 
 // DeviceID returns the device to remove.
@@ -115,14 +117,14 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := l.judge(c.Key, r.Devices[c.Device].holds(l.LeaseTime(now)), now); err != nil {
+	if err := l.checkKey(c.Key, r.holds(c.Device, now), now); err != nil {
 		return Result{}, err
 	}
 	if !c.ReceiptAt.IsZero() {
-		if err := l.judgeReceipt(c.ReceiptAt, now); err != nil {
+		if err := l.checkReceipt(c.ReceiptAt, now); err != nil {
 			return Result{}, err
 		}
-		if entry := r.Devices[c.Device]; entry != nil && entry.Bound &&
+		if entry := r.Devices[c.Device]; entry != nil && entry.Bound && c.ReceiptRevision < l.Revision &&
 			entry.Device.BoundAt.Truncate(time.Second).After(c.ReceiptAt) {
 			return Result{License: *l}, nil
 		}

@@ -154,7 +154,7 @@ func (k LicenseKey) GoString() string { return k.String() }
 
 // Names reports whether k names the license that has the key l: by id, or by the same key.
 func (k LicenseKey) Names(l LicenseKey) bool {
-	return k.id() == l.id() && (k.Prefix() == "" || k.Prefix() == l.Prefix())
+	return k == l || k.id() == l.id() && (k.Prefix() == "" || k.Prefix() == l.Prefix())
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -161,6 +162,7 @@ func TestParseRefusesLookAlikes(t *testing.T) {
 // TestParseRefusesSubstitutions replaces each character by each printable character, one at a time. Parse accepts the
 // text only if it reads the two characters as the same, or if the text has another valid prefix.
 func TestParseRefusesSubstitutions(t *testing.T) {
+	depth.NotRaced(t)
 	keys := keysWith(checkKey)
 	same, refused := 0, 0
 	for _, key := range someKeys(14) {

@@ -96,7 +96,7 @@ func ParseMasterRing(text string) (MasterRing, error) {
 func parseMasterKey(line string) (MasterKey, error) {
 	id, encoded, found := strings.Cut(line, ":")
 	if !found {
-		return MasterKey{}, errors.New("it must be an id, a colon and 32 bytes in base64")
+		return MasterKey{}, errors.New("a master key must be an id, a colon and 32 bytes in base64")
 	}
 	// The decoder's own error quotes its input, which is the secret.
 	bytes, err := base64.StdEncoding.Strict().DecodeString(encoded)

@@ -70,9 +70,14 @@ type Order struct {
 	// AskAt is when a sweep asks the provider about the checkout, or about the subscription once the order has one;
 	// zero: nothing remains to be asked.
 	AskAt time.Time
+	// AskFailures counts the failed questions since the latest answer; see PutOffAsk.
+	AskFailures int
 	// Paid is how much the order's recorded payment has brought in. It is 0 for an order that an older build has
 	// recorded as paid; see PaidAmount.
 	Paid int64
+	// Fee is the sum of the known fees of the provider, for the payment, the invoices and the disputes; nil: none is
+	// known. It is never changed in place.
+	Fee *int64
 
 	// Refunded is how much of the payment has gone back, by Refunds records of refunds and of disputes that count as
 	// refunded, or did; see RefundedAmount.
@@ -82,6 +87,9 @@ type Order struct {
 	// a sweep asks the provider about them.
 	Disputes     string
 	DisputeAskAt time.Time
+	// Uncounted is how much of lost disputes of the payment does not count in Refunded, as the money has gone back
+	// otherwise, or the provider has taken a refund of it.
+	Uncounted int64
 
 	Subscription string // the provider's id of the order's subscription; empty: there is none yet
 	Interval     Period // of the invoices of a subscription; zero: the order is paid once
@@ -94,15 +102,19 @@ type Order struct {
 	PaidEnd            time.Time
 	EndDue             bool               // a sweep must end the subscription at the provider
 	Change             SubscriptionChange // that the provider must make; see ChangeSubscription
+	RefusedChanges     string             // the numbers of the latest changes that the provider has refused
 	// Plan is what the subscription pays for in the present period; nil: as the order was sold. Next is a planned
 	// change; nil: there is none. Both are never changed in place.
 	Plan, Next *Plan
-	// Invoices is how many invoices the buyer has paid after the payment of the order, and Invoiced their sum.
+	// Invoices is how many further payments there are, invoices after the payment of the order and second payments, and
+	// Invoiced their sum.
 	Invoices int
 	Invoiced int64
 	// Returned is how much of Invoiced has gone back. InvoiceRefunds counts the changes of Returned.
 	Returned       int64
 	InvoiceRefunds int
+	// Returns are the open refunds of further payments; see OpenReturns. It is never changed in place.
+	Returns *[]Return
 
 	// Quantity is how many licenses the order is for; 0: one. LicensesIssued and KeySeed are zero then; see Issued and
 	// Key.

@@ -59,13 +59,14 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 		if !o.RefundDue {
 			c.payThrough(o)
 			o.PaidAt, o.Payment, o.Paid = now, c.Payment, o.Amount
+			o.addFee(c.Fee, nil)
 			o.RefundDue, o.RefundBy, r.Changed = true, Provider, true
 			o.begin(c.Subscription, c.PaidEnd, now)
 			o.endSubscription(now)
 		}
 	case OrderPaid, OrderRefunded:
 	}
-	return Result{Order: *o, RefundDue: o.RefundDue}, nil
+	return Result{order: new(*o), RefundDue: o.RefundDue}, nil
 }
 
 // payThrough notes the provider that has taken the payment. If that is the provider of the order's checkout, the
@@ -75,7 +76,7 @@ func (c PayOrder) payThrough(o *Order) {
 		return
 	}
 	if o.Provider == c.Provider {
-		o.AskAt = time.Time{}
+		o.AskAt, o.AskFailures = time.Time{}, 0
 	}
 	o.Provider = c.Provider
 }
@@ -90,6 +91,7 @@ func (c PayOrder) pay(r *Record, status OrderStatus, now time.Time) {
 	c.payThrough(o)
 	o.PaidAt, o.Payment, o.Paid, o.LicenseKey, o.PaySeed = paidAt, c.Payment, o.Amount, c.Key, PaySeed{}
 	o.Late = status == OrderExpired
+	o.addFee(c.Fee, nil)
 	o.begin(c.Subscription, c.PaidEnd, now)
 	keys := []LicenseKey{c.Key}
 	if o.Quantity > 1 {
@@ -132,7 +134,7 @@ func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	default:
 		return Result{}, invalidOrderState(status, "canceled")
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // ExpireOrder records that an order has expired. From then on the order is expired for every clock. It
@@ -156,5 +158,5 @@ func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
 		o.ExpiredAt, o.PaySeed = now, PaySeed{}
 		r.recordOrder(EventOrderExpired, System, now)
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }

@@ -98,7 +98,7 @@ func TestOrderTransitions(t *testing.T) {
 		result, err := run(t, &r, columns[column], noon)
 		checkCell(t, want, "invalid_order_state", string(before), string(r.Order.Status(noon)), r.Changed, err)
 		if err == nil {
-			if diff := cmp.Diff(*r.Order, result.Order); diff != "" {
+			if diff := cmp.Diff(*r.Order, result.Order()); diff != "" {
 				t.Errorf("the answer is not the order (-stored +answered):\n%s", diff)
 			}
 		}
@@ -278,8 +278,8 @@ func TestHundredCallbacksMakeOneLicense(t *testing.T) {
 			c.Key = otherKey
 		}
 		result, err := licensing.Apply(&r, c, noon.Add(time.Duration(i)*time.Minute))
-		if err != nil || result.RefundDue || result.Order.LicenseKey != shopKey || !result.Order.PaidAt.Equal(noon) {
-			t.Fatalf("callback %d answered %+v, %v", i, result.Order, err)
+		if o := result.Order(); err != nil || result.RefundDue || o.LicenseKey != shopKey || !o.PaidAt.Equal(noon) {
+			t.Fatalf("callback %d answered %+v, %v", i, result.Order(), err)
 		}
 	}
 	if len(r.Issued) != 1 || r.Issued[0].Key != shopKey || !r.Issued[0].CreatedAt.Equal(noon) {
@@ -294,7 +294,7 @@ func TestMoneyForACanceledOrder(t *testing.T) {
 	must(t, &r, licensing.CancelOrder{}, noon)
 	refuses(t, &r, licensing.RefundOrder{}, noon, licensing.ReasonInvalidOrderState)
 	for range 2 {
-		if result := must(t, &r, payment, noon); !result.RefundDue || !result.Order.RefundDue {
+		if result := must(t, &r, payment, noon); !result.RefundDue || !result.Order().RefundDue {
 			t.Fatal("no refund is due")
 		}
 	}
@@ -316,7 +316,7 @@ func TestOrderCommandsWithoutOrder(t *testing.T) {
 	for _, c := range []licensing.Command{
 		payment, licensing.CancelOrder{}, licensing.ExpireOrder{}, licensing.RequestRefund{}, licensing.TryRefund{},
 		licensing.WithdrawRefund{}, licensing.RefundOrder{},
-		licensing.StartCheckout{}, licensing.NoteCheckout{}, licensing.NoteAnswer{},
+		licensing.StartCheckout{}, licensing.NoteCheckout{}, licensing.NoteAnswer{}, licensing.PutOffAsk{},
 		licensing.RedactOrder{BuyerEmail: "ann@example.com"},
 	} {
 		for name, r := range map[string]licensing.Record{"nothing": {}, "a license": licensed(nil)} {

@@ -30,9 +30,14 @@ const (
 	KindOfPayment PaymentKind = ""        // the buyer has paid
 	KindOfRefund  PaymentKind = "refund"  // money of a payment goes back to the buyer
 	KindOfInvoice PaymentKind = "invoice" // the buyer has paid a further invoice of the order's subscription
-	// KindOfInvoiceRefund: money of an invoice goes back to the buyer; see NoteInvoiceRefund.
+	// KindOfSecond: the provider has taken the money of an order that was paid already. It goes back; see AddSecond.
+	KindOfSecond PaymentKind = "second"
+	// KindOfInvoiceRefund: money of an invoice or of a second payment goes back to the buyer; see NoteInvoiceRefund.
 	KindOfInvoiceRefund PaymentKind = "invoice_refund"
 	KindOfDispute       PaymentKind = "dispute" // the buyer disputes the payment at the bank; see NoteDispute
+	// KindOfUnmatched: the provider has taken another amount or currency than the order's, or in the other mode. The
+	// record only shows the payment: the order and reports don't count it. See AddUnmatched.
+	KindOfUnmatched PaymentKind = "unmatched"
 )
 
 // PaymentState is what has become of a payment, a refund or a dispute.
@@ -76,14 +81,19 @@ type Payment struct {
 	// it stays if the dispute is won after all.
 	Answers int
 	Counted int64
-	// Returned is how much of an invoice has gone back.
-	Returned int64
+	// Returned is how much of an invoice or of a second payment has gone back. Uncounted is how much of its lost
+	// disputes does not count in Returned; see Order.Uncounted.
+	Returned  int64
+	Uncounted int64
 }
 
 // Ref names the record of a payment or a refund of an owner.
 func (p *Payment) Ref(owner Owner) Ref {
-	if p.Kind == KindOfRefund && OwnRefund(p.Reference) {
+	switch {
+	case (p.Kind == KindOfRefund || p.Kind == KindOfInvoiceRefund) && OwnRefund(p.Reference):
 		return RefundRef(owner, p.Reference)
+	case p.Kind == KindOfUnmatched: // whose reference may be that of a payment that fits, by a later answer
+		return PaymentRef(owner, p.Provider, "unmatched/"+p.Reference)
 	}
 	return PaymentRef(owner, p.Provider, p.Reference)
 }
@@ -136,7 +146,7 @@ func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
 		refused.Message += ": create another order for this payment, or send the money back"
 		return Result{}, refused
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // PaidAmount returns how much was paid for the order.
@@ -147,9 +157,47 @@ func (o *Order) PaidAmount() int64 {
 	return o.Paid
 }
 
+// AmountPaid returns what the buyer has paid in all: for the order, with the later invoices of its subscription, and
+// with second payments.
+func (o *Order) AmountPaid() int64 { return o.PaidAmount() + o.Invoiced }
+
+// AmountRefunded returns how much of AmountPaid has gone back.
+func (o *Order) AmountRefunded() int64 { return o.RefundedAmount() + o.Returned }
+
+// addFee adds the fee in a record to those of the order. before is the fee that the record had before. A fee that is
+// nil is not known.
+func (o *Order) addFee(fee, before *int64) {
+	if fee == nil {
+		return
+	}
+	sum := *fee
+	if o.Fee != nil {
+		sum += *o.Fee
+	}
+	if before != nil {
+		sum -= *before
+	}
+	if o.Fee == nil || sum != *o.Fee {
+		o.Fee = &sum
+	}
+}
+
 // PaymentUnlisted reports whether an older build has recorded the order as paid. Then the payment is not in the listing
 // of the order's payments, and it has a record only if it is outside.
 func (o *Order) PaymentUnlisted() bool { return o.Paid == 0 && o.Payment != "" }
+
+// AddUnmatched creates the record of a payment or an invoice at the provider that does not fit its order. It is a no-op
+// if the record exists.
+type AddUnmatched struct{ Payment Payment }
+
+// DeviceID is empty: no device is touched.
+func (AddUnmatched) DeviceID() string { return "" }
+
+func (AddUnmatched) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c AddUnmatched) apply(r *Record, now time.Time) (Result, error) {
+	return r.addFurther(c.Payment, KindOfUnmatched, now), nil
+}
 
 // AddPayment creates the record of an order's payment. It is a no-op if the record exists, or if the order was paid
 // with another payment. It fails if the record is that of another order's payment.
@@ -181,5 +229,5 @@ func (c AddPayment) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, InvalidField("reference",
 			"must be new for each payment: it is that of the payment of "+r.Payment.OrderNo)
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }

@@ -94,3 +94,38 @@ func TestAddPayment(t *testing.T) {
 		t.Error("two payments have one name")
 	}
 }
+
+// TestFees: an order has the sum of the fees that are known, once for each payment, invoice and dispute.
+func TestFees(t *testing.T) {
+	r := ordered(func(o *licensing.Order) { o.Interval = licensing.Period{Months: 1} })
+	fee := func(want *int64) {
+		t.Helper()
+		if diff := cmp.Diff(want, r.Order.Fee); diff != "" {
+			t.Errorf("the fee (-want +got):\n%s", diff)
+		}
+	}
+	pay := payment
+	pay.Subscription, pay.Fee = "sub_1", new(int64(30))
+	must(t, &r, pay, noon)
+	must(t, &r, pay, noon)
+	fee(new(int64(30)))
+	invoice := licensing.Payment{Amount: 990, Fee: new(int64(31)), PeriodEnd: noon.AddDate(0, 2, 0)}
+	must(t, &r, licensing.CountInvoice{New: true, Invoice: invoice}, noon)
+	must(t, &r, licensing.CountInvoice{Invoice: invoice}, noon)
+	fee(new(int64(61)))
+	if o := r.Order; o.AmountPaid() != 990+990 || o.AmountRefunded() != 0 {
+		t.Errorf("%d is paid, and %d refunded", o.AmountPaid(), o.AmountRefunded())
+	}
+	dispute := licensing.NoteDispute{Dispute: licensing.Payment{
+		Reference: "du_1", Amount: 990, State: licensing.PaymentOpen, Fee: new(int64(1500)),
+	}}
+	recorded := must(t, &r, dispute, noon).Refund()
+	fee(new(int64(1561)))
+	dispute.Recorded, dispute.Dispute.Fee = &recorded, nil // an answer that does not tell the fee
+	recorded = must(t, &r, dispute, noon).Refund()
+	fee(new(int64(1561)))
+	dispute.Recorded, dispute.Dispute.Fee = &recorded, new(int64(0)) // given back with a won dispute
+	dispute.Dispute.State = licensing.PaymentWon
+	must(t, &r, dispute, noon)
+	fee(new(int64(61)))
+}

@@ -68,7 +68,7 @@ func (c IssueLicenses) apply(r *Record, now time.Time) (Result, error) {
 		o.LicensesIssued += len(keys)
 		r.issue(o.Terms, System, now, keys...)
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // issue issues licenses of the record's order.

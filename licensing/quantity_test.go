@@ -17,7 +17,7 @@ const batchOf = 3
 
 var keysForTest, _ = keysOfTest()
 
-// manyKeys returns keys of licenses: a stand-in for those that derive from a seed.
+// manyKeys returns keys of licenses: a stand-in for keys that derive from a seed.
 func manyKeys(from, to int) (keys []licensing.LicenseKey) {
 	for i := from; i < to; i++ {
 		keys = append(keys, mintFor(fmt.Sprintf("many%08d", i)))
@@ -51,7 +51,7 @@ func issueFrom(o *licensing.Order) licensing.IssueLicenses {
 func TestPayOrderOfMany(t *testing.T) {
 	r := orderOfMany(8)
 	result := must(t, &r, payMany(8), noon)
-	o := &result.Order
+	o := new(result.Order())
 	if len(r.Issued) != 3 || o.Issued() != 3 || o.Licenses() != 8 || o.LicenseKey != manyKeys(0, 1)[0] ||
 		o.KeySeed != (licensing.KeySeed{1}) || o.Terms.MaxDevices != 7 || !o.Issuing() ||
 		o.Due() != (licensing.Due{Kind: licensing.DueIssue}) {
@@ -73,7 +73,7 @@ func TestPayOrderOfMany(t *testing.T) {
 	for at := noon; o.Issuing(); {
 		r = licensing.Record{Order: new(*o)}
 		at = at.Add(time.Second)
-		o = new(must(t, &r, issueFrom(o), at).Order)
+		o = new(must(t, &r, issueFrom(o), at).Order())
 		for _, l := range r.Issued {
 			keys = append(keys, l.Key)
 			if l.OrderNo != o.OrderNo || l.MaxDevices != 7 || !l.CreatedAt.Equal(at) || l.Sequence != 1 {
@@ -115,8 +115,8 @@ func TestIssueLicensesNoOp(t *testing.T) {
 	} {
 		before := *test.record.Order
 		result := must(t, &test.record, test.command, noon)
-		if test.record.Changed || len(test.record.Issued) > 0 || result.Order != before {
-			t.Errorf("%s: issued %d, and the order is %+v", name, len(test.record.Issued), result.Order)
+		if test.record.Changed || len(test.record.Issued) > 0 || result.Order() != before {
+			t.Errorf("%s: issued %d, and the order is %+v", name, len(test.record.Issued), result.Order())
 		}
 	}
 	r := orderOfMany(8)

@@ -59,6 +59,30 @@ type ReceiptDay uint32
 // Begins returns when the day begins.
 func (d ReceiptDay) Begins() time.Time { return time.Unix(int64(d)*int64(day/time.Second), 0).UTC() }
 
+// DatesDocument reports whether a command may lead to a document that has the time of the node: a receipt, or a set of
+// receipt keys.
+func (r *Record) DatesDocument(c Command) bool {
+	switch c := c.(type) {
+	case Activate:
+		return c.Receipt.Wanted() || r.License != nil && r.License.Receipts.Always
+	case ValidateLicense:
+		return c.Receipt.Wanted() || r.License != nil && r.License.Receipts.Always
+	case StartTrial, MakeReceiptKeys, RotateReceiptKeys:
+		return true
+	}
+	return false
+}
+
+// receiptInDoubt refuses a request for a receipt on a node whose clock may be ahead: devices would take the time of the
+// receipt for the service's, or refuse the receipt. Another node, or this one later, can answer the request. A request
+// that does not ask is answered without a receipt, since its program may not need any.
+func (r *Record) receiptInDoubt(ask ReceiptAsk) error {
+	if r.ClockAhead && ask.Wanted() {
+		return ErrClockInDoubt
+	}
+	return nil
+}
+
 // receiptStep is how long receipts that are not fresh have the same time, or a tenth of their validity.
 const receiptStep = time.Minute
 
@@ -66,7 +90,7 @@ const receiptStep = time.Minute
 // receipt may be valid. A day is the step, so that receipts cause at most one change of the license a day.
 func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 	l := r.License
-	if !ask.Wanted() && !l.Receipts.Always {
+	if r.ClockAhead || !ask.Wanted() && !l.Receipts.Always {
 		return
 	}
 	length := l.Receipts.Validity()
@@ -150,7 +174,7 @@ func applyShown(r *Record, c Command, now time.Time) (Result, error) {
 	if l.Revision == revision && after != before {
 		l.raise(now)
 	}
-	if after != before && l.receiptsOut(now) && before.voidsAll(&after) {
+	if after != before && r.receiptsOut(now) && before.voidsAll(&after) {
 		r.voidAll(revision)
 	}
 	if err == nil {

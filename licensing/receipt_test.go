@@ -1,9 +1,11 @@
 package licensing_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -45,6 +47,7 @@ func TestReceiptTimes(t *testing.T) {
 				test.change(l)
 			}
 		})
+		r.ActsByTime = true
 		r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
 		result := must(t, &r, licensing.Activate{Target: ours, Device: "pc", Receipt: test.ask}, now)
 		if got := result.Receipt; !got.IssuedAt.Equal(test.issued) || !got.ExpiresAt.Equal(test.end) ||
@@ -58,6 +61,7 @@ func TestReceiptTimes(t *testing.T) {
 // TestReceiptsCostOneWriteADay: whatever a request asks for, receipts change an unchanged license once a day; and not
 // at all while the store is almost full.
 func TestReceiptsCostOneWriteADay(t *testing.T) {
+	depth.NotRaced(t)
 	r := licensed(func(*licensing.License) {}, "laptop")
 	changes := 0
 	for at := noon; at.Before(noon.Add(10 * 24 * time.Hour)); at = at.Add(time.Hour) {
@@ -79,5 +83,38 @@ func TestReceiptsCostOneWriteADay(t *testing.T) {
 	}
 	if changes > 11 || r.License.Revision != uint64(noon.Unix()) {
 		t.Errorf("%d changes in ten days, and revision %d", changes, r.License.Revision)
+	}
+}
+
+// TestReceiptInDoubt: a node whose clock may be ahead refuses what asks for a receipt, and changes nothing. It answers
+// what does not ask, without the receipt that the license's terms add.
+func TestReceiptInDoubt(t *testing.T) {
+	asks := licensing.AskReceipt(true, true, 0)
+	for name, c := range map[string]struct{ asking, plain licensing.Command }{
+		"activate": {licensing.Activate{Target: ours, Device: "pc", Receipt: asks},
+			licensing.Activate{Target: ours, Device: "pc"}},
+		"activate a bound device": {licensing.Activate{Target: ours, Device: "laptop", Receipt: asks},
+			licensing.Activate{Target: ours, Device: "laptop"}},
+		"validate": {licensing.ValidateLicense{Target: ours, Device: "laptop", Receipt: asks},
+			licensing.ValidateLicense{Target: ours, Device: "laptop"}},
+	} {
+		r := licensed(func(l *licensing.License) { l.Receipts.Always = true }, "laptop")
+		r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
+		r.ClockAhead = r.DatesDocument(c.asking)
+		if _, err := licensing.Apply(&r, c.asking, noon); !errors.Is(err, licensing.ErrClockInDoubt) || r.Changed {
+			t.Errorf("%s, asking: %v, changed %v", name, err, r.Changed)
+		}
+		r.ClockAhead = r.DatesDocument(c.plain)
+		result := must(t, &r, c.plain, noon)
+		if result.Receipt != (licensing.ReceiptTimes{}) || r.License.ReceiptsUntil != 0 {
+			t.Errorf("%s: a receipt %+v", name, result.Receipt)
+		}
+	}
+	r := licensed(func(*licensing.License) {}, "laptop")
+	for _, c := range []licensing.Command{licensing.Activate{Target: ours, Device: "laptop"},
+		licensing.ValidateLicense{Target: ours, Device: "laptop"}} {
+		if r.DatesDocument(c) {
+			t.Errorf("%T without a receipt looks at the clock", c)
+		}
 	}
 }

@@ -108,6 +108,9 @@ func (MakeReceiptKeys) growth(r *Record, _ time.Time) Growth {
 
 func (c MakeReceiptKeys) apply(r *Record, now time.Time) (Result, error) {
 	if r.ReceiptKeys == nil {
+		if r.ClockAhead {
+			return Result{}, ErrClockInDoubt
+		}
 		r.ReceiptKeys = &ReceiptKeys{Owner: c.Owner, Root: c.Root, Keys: []ReceiptKey{{Number: 1, CreatedAt: now}}}
 		r.Changed = true
 	}
@@ -125,8 +128,11 @@ func (RotateReceiptKeys) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (RotateReceiptKeys) apply(r *Record, now time.Time) (Result, error) {
 	have := r.ReceiptKeys
-	if have == nil {
+	switch {
+	case have == nil:
 		return Result{}, ErrNoReceiptKeys
+	case r.ClockAhead || !r.ActsByTime: // keys would leave the set before their receipts have ended, or sign too soon
+		return Result{}, ErrClockInDoubt
 	}
 	last := len(have.Keys) - 1
 	if last > 0 && now.Before(have.signsFrom(last)) {

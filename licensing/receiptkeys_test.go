@@ -13,7 +13,7 @@ import (
 // TestReceiptKeysRotate: a new receipt key rests before it signs, and the key before stays in the set as long as one of
 // its receipts may be valid.
 func TestReceiptKeysRotate(t *testing.T) {
-	r := &licensing.Record{}
+	r := &licensing.Record{ActsByTime: true}
 	begin := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	do := func(c licensing.Command, now time.Time) *licensing.ReceiptKeys {
 		t.Helper()
@@ -26,6 +26,12 @@ func TestReceiptKeysRotate(t *testing.T) {
 	if _, err := licensing.Apply(r, licensing.RotateReceiptKeys{}, begin); err == nil || r.Changed {
 		t.Errorf("keys that do not exist were rotated: %v", err)
 	}
+	r.ClockAhead = r.DatesDocument(licensing.MakeReceiptKeys{})
+	if _, err := licensing.Apply(r, licensing.MakeReceiptKeys{Owner: shop}, begin); err != licensing.ErrClockInDoubt ||
+		r.Changed {
+		t.Errorf("made by a clock that may be ahead: %v, changed %v", err, r.Changed)
+	}
+	r.ClockAhead = false
 	do(licensing.MakeReceiptKeys{Owner: shop}, begin)
 	if k := do(licensing.MakeReceiptKeys{Owner: shop}, begin.Add(time.Hour)); len(k.Keys) != 1 ||
 		!k.Keys[0].CreatedAt.Equal(begin) || k.Signing(begin.Add(-time.Hour)).Number != 1 {
@@ -50,6 +56,21 @@ func TestReceiptKeysRotate(t *testing.T) {
 	if listed := k.Listed(gone); len(listed) != 1 || listed[0].Number != 2 {
 		t.Errorf("the set is %+v", listed)
 	}
+	r.ClockAhead = r.DatesDocument(licensing.RotateReceiptKeys{})
+	same := r.ReceiptKeys
+	if _, err := licensing.Apply(r, licensing.RotateReceiptKeys{}, gone); err != licensing.ErrClockInDoubt ||
+		r.ReceiptKeys != same {
+		t.Errorf("rotated by a clock that may be ahead: %v, %+v", err, r.ReceiptKeys)
+	}
+	r.ClockAhead = false
+	if r.ActsByTime = !r.NeedsClock(licensing.RotateReceiptKeys{}); r.ActsByTime {
+		t.Error("a rotation does not need the clock")
+	}
+	if _, err := licensing.Apply(r, licensing.RotateReceiptKeys{}, gone.Add(-2*time.Hour)); err !=
+		licensing.ErrClockInDoubt || r.ReceiptKeys != same {
+		t.Errorf("rotated by a clock that may be behind: %v, %+v", err, r.ReceiptKeys)
+	}
+	r.ActsByTime = true
 	if k := do(licensing.RotateReceiptKeys{}, gone); len(k.Keys) != 2 || k.Keys[1].Number != 3 {
 		t.Errorf("rotated once the first has gone: %+v", k)
 	}

@@ -32,16 +32,16 @@ func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
 	case o.LicenseKey == c.LicenseKey:
 		o.BuyerEmail, o.Description, o.Metadata, o.StateReason, r.Changed = "", "", "", "", true
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // RedactLicense removes the metadata, the customer and the reasons from a license, and the components of its devices,
 // in any state.
 type RedactLicense struct {
 	Target
-	// BuyerEmail, if set, demands that the license itself names this buyer; letter case does not matter. If the license
-	// names another buyer, or was redacted before, the command returns ErrLicenseNotFound.
-	BuyerEmail string
+	// Of, if set, demands that the license itself names this customer. If the license names another customer, or was
+	// redacted before, the command returns ErrLicenseNotFound.
+	Of Customer
 }
 
 // DeviceID is empty: no device is touched.
@@ -55,7 +55,7 @@ func (c RedactLicense) apply(r *Record, _ time.Time) (Result, error) {
 		return Result{}, err
 	}
 	m := *r.Metadata
-	if !m.Has(Customer{BuyerEmail: c.BuyerEmail}) {
+	if !m.Has(c.Of) {
 		return Result{}, ErrLicenseNotFound
 	}
 	if m.Object, m.ReissueReason, m.Customer = "", "", (Customer{}); m != *r.Metadata {

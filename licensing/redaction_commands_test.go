@@ -47,7 +47,7 @@ func TestRedactOrder(t *testing.T) {
 			if diff := cmp.Diff(want, r); diff != "" {
 				t.Errorf("the order (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(*want.Order, result.Order); diff != "" {
+			if diff := cmp.Diff(*want.Order, result.Order()); diff != "" {
 				t.Errorf("the answer (-want +got):\n%s", diff)
 			}
 			refuses(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com", LicenseKey: key}, noon,
@@ -78,10 +78,10 @@ func TestRedactOrderThatWasPaid(t *testing.T) {
 	r := ordered(nil)
 	must(t, &r, payment, noon)
 	result := must(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com"}, noon)
-	if r.Changed || result.Order.BuyerEmail == "" || result.Order.LicenseKey != payment.Key {
-		t.Errorf("changed %v, %+v", r.Changed, result.Order)
+	if r.Changed || result.Order().BuyerEmail == "" || result.Order().LicenseKey != payment.Key {
+		t.Errorf("changed %v, %+v", r.Changed, result.Order())
 	}
-	must(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com", LicenseKey: result.Order.LicenseKey}, noon)
+	must(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com", LicenseKey: result.Order().LicenseKey}, noon)
 	if !r.Changed || r.Order.BuyerEmail != "" {
 		t.Errorf("changed %v, %+v", r.Changed, r.Order)
 	}

@@ -129,7 +129,7 @@ func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 			o.RefundNo, o.Refunding, o.RefundTries = c.Number, amount, 0
 		}
 	}
-	return Result{Order: *o, RefundDue: o.RefundDue}, nil
+	return Result{order: new(*o), RefundDue: o.RefundDue}, nil
 }
 
 // TryRefund records that the service is about to ask the payment provider for a refund, and when to
@@ -152,11 +152,11 @@ func (c TryRefund) apply(r *Record, now time.Time) (Result, error) {
 	}
 	waits := o.RefundRetryAt.After(now) && o.RefundRetryAt.Before(now.Add(RefundRetryMax))
 	if !o.RefundDue || c.Waiting && waits {
-		return Result{Order: *o}, nil
+		return Result{order: new(*o)}, nil
 	}
 	o.RefundTries++
 	o.RefundRetryAt, r.Changed = now.Add(pauseAfter(o.RefundTries)), true
-	return Result{Order: *o, RefundDue: true}, nil
+	return Result{order: new(*o), RefundDue: true}, nil
 }
 
 func pauseAfter(tries int) time.Duration {
@@ -188,24 +188,27 @@ func (c NotePendingRefund) apply(r *Record, now time.Time) (Result, error) {
 	}
 	result := Result{RefundDue: o.RefundDue}
 	if o.RefundDue && o.RefundNo == c.Number && !o.RefundPending {
-		result.Refund = o.Refund()
-		result.Refund.State = PaymentPending
-		result.Refund.ProviderID = cmp.Or(result.Refund.ProviderID, c.ProviderID)
+		refund := o.Refund()
+		refund.State, refund.ProviderID = PaymentPending, cmp.Or(refund.ProviderID, c.ProviderID)
+		result.refund = &refund
 		o.RefundPending = true
 		o.Refunds++
 		r.recordOrder(EventOrderRefundUpdated, Provider, now)
 	}
-	result.Order = *o
+	result.order = new(*o)
 	return result, nil
 }
 
 // WithdrawRefund ends the shop's request: the payment provider has refused the refund in answer to the
 // latest try, and no earlier try has moved the money. The order is paid, as before. If there was
 // another try since, WithdrawRefund is a no-op. The money of a canceled order stays due whatever the
-// provider answers. If the provider had taken the refund, the money is due under a new number, up to MaxRefunds times.
+// provider answers, unless a lost dispute counts after the refusal. If the provider has the refund, and the
+// refund has failed, the money is due under a new number, up to MaxRefunds times: the provider answers about
+// the failed refund with the failure for good.
 type WithdrawRefund struct {
 	Number string // of the refund, as in Order.RefundNo
 	Tries  int    // as TryRefund returned, or the current number if the provider was not asked
+	Failed string // the provider's id of the failed refund; empty: the provider has refused to make the refund
 }
 
 // DeviceID is empty: no device is touched.
@@ -219,17 +222,29 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	result, own := Result{}, OwnRefund(o.RefundNo)
-	ends := o.CanceledAt.IsZero() || !own || o.RefundPending && o.Refunds < MaxRefunds
-	if o.RefundDue && ends && o.RefundNo == c.Number && o.RefundTries == c.Tries {
+	failed, refunds := o.RefundPending || c.Failed != "" && o.OpenRefund() > 0, o.Refunds
+	if failed && !o.RefundPending {
+		refunds++
+	}
+	ends := o.CanceledAt.IsZero() || !own || failed && refunds < MaxRefunds
+	named := o.RefundDue && o.RefundNo == c.Number && o.RefundTries == c.Tries
+	if named && !ends && !failed && o.Uncounted > 0 { // the provider has not taken the refund, so the dispute may count
+		o.RefundTries, o.RefundRetryAt, r.Changed = 0, now.Add(refundPauseMax), true
+		o.recountDisputes(now)
+	}
+	if named && ends {
 		// RefundTries stays: a try of a later request must not get the number of an earlier try, whose refusal
 		// may arrive late.
-		if o.RefundPending {
-			result.Refund = o.Refund()
-			result.Refund.State = PaymentFailed
+		if failed {
+			refund := o.Refund()
+			refund.State, refund.ProviderID = PaymentFailed, cmp.Or(refund.ProviderID, c.Failed)
+			result.refund = &refund
 		}
+		o.Refunds = refunds
 		if o.closeRefund(); !o.RefundDue {
 			o.RefundBy = ""
 		}
+		o.recountDisputes(now)
 		switch {
 		case !own:
 		case o.CanceledAt.IsZero():
@@ -238,15 +253,15 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 			o.RefundRetryAt = now.Add(pauseAfter(o.RefundTries))
 		}
 		r.Changed = true
-		if result.Refund.State == PaymentFailed {
+		if failed {
 			r.recordOrder(EventOrderRefundUpdated, Provider, now)
 		}
 	}
-	result.Order, result.RefundDue = *o, o.RefundDue
+	result.order, result.RefundDue = new(*o), o.RefundDue
 	return result, nil
 }
 
-// closeRefund removes what an order stores of its open refund, except the number of tries. What is left of a payment of
+// closeRefund removes what an order stores of its open refund, except the number of tries. The rest of a payment of
 // a canceled order is due again, under a number that no refund has had.
 func (o *Order) closeRefund() {
 	o.RefundNo, o.Refunding, o.RefundPending, o.RefundRetryAt = "", 0, false, time.Time{}
@@ -299,7 +314,7 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 				refund.PaidAt = now
 			}
 			refund.ProviderID = cmp.Or(refund.ProviderID, c.ProviderID)
-			result.Refund = refund
+			result.refund = &refund
 			if !o.RefundPending {
 				o.Refunds++
 			}
@@ -316,7 +331,7 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	default:
 		return Result{}, invalidOrderState(status, "refunded")
 	}
-	result.Order, result.RefundDue = *o, o.RefundDue
+	result.order, result.RefundDue = new(*o), o.RefundDue
 	return result, nil
 }
 

@@ -74,7 +74,7 @@ func TestRefundSteps(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if diff := cmp.Diff(*r.Order, result.Order); diff != "" {
+		if diff := cmp.Diff(*r.Order, result.Order()); diff != "" {
 			t.Errorf("the answer is not the order (-stored +answered):\n%s", diff)
 		}
 		wantDue := r.Order.RefundDue && column != "recorded"
@@ -115,6 +115,11 @@ func TestRefundFacts(t *testing.T) {
 				o.RefundDue, o.RefundBy, o.RefundRetryAt, o.StateReason = false, "", time.Time{}, ""
 			}},
 		{"withdrawn after another has tried again", tried, licensing.WithdrawRefund{Tries: 2}, nil},
+		{"failed before it was taken", func(o *licensing.Order) { tried(o); o.RefundNo, o.Refunding = "ref_1", 990 },
+			licensing.WithdrawRefund{Number: "ref_1", Tries: 3, Failed: "re_1"}, func(o *licensing.Order) {
+				o.RefundDue, o.RefundBy, o.RefundRetryAt, o.StateReason = false, "", time.Time{}, ""
+				o.RefundNo, o.Refunding, o.Refunds = "", 0, 1
+			}},
 		{"made", tried, licensing.RefundOrder{}, func(o *licensing.Order) {
 			o.RefundedAt, o.RefundDue, o.RefundTries, o.RefundRetryAt = noon, false, 0, time.Time{}
 			o.Refunded, o.Refunds = 990, 1

@@ -47,7 +47,7 @@ func (c NoteRefund) apply(r *Record, now time.Time) (Result, error) {
 	waits := OwnRefund(o.RefundNo) && !o.CanceledAt.IsZero() && !o.RefundPending
 	switch {
 	case o.RefundNo == c.ProviderID:
-		return Result{Order: *o, RefundDue: true}, nil
+		return Result{order: new(*o), RefundDue: true}, nil
 	case o.RefundDue && !waits:
 		return Result{}, ErrRefundOpen
 	case c.Amount <= 0 || c.Amount > o.PaidAmount()-o.RefundedAmount():
@@ -56,10 +56,11 @@ func (c NoteRefund) apply(r *Record, now time.Time) (Result, error) {
 	o.RefundDue, o.RefundNo, o.Refunding, o.RefundPending = true, c.ProviderID, c.Amount, true
 	o.RefundBy, o.RefundRetryAt = Provider, now.Add(refundPause)
 	o.Refunds++
+	o.recountDisputes(now) // it may be of less than the refund whose place it takes
 	refund := o.Refund()
 	refund.State = PaymentPending
 	r.recordOrder(EventOrderRefundUpdated, Provider, now)
-	return Result{Order: *o, Refund: refund, RefundDue: true}, nil
+	return Result{order: new(*o), refund: &refund, RefundDue: true}, nil
 }
 
 // TakeBackRefund records that a refund has failed after it was made: the shop has the money again. A refunded order
@@ -86,8 +87,9 @@ func (c TakeBackRefund) apply(r *Record, now time.Time) (Result, error) {
 	refund := c.Refund
 	refund.State, refund.PaidAt = PaymentFailed, time.Time{}
 	o.Refunded -= refund.Amount
+	o.recountDisputes(now)
 	r.recordOrder(EventOrderRefundUpdated, Provider, now)
-	return Result{Order: *o, Refund: refund, RefundDue: o.RefundDue}, nil
+	return Result{order: new(*o), refund: &refund, RefundDue: o.RefundDue}, nil
 }
 
 // follows reports whether a state may replace another state of a refund: the answers of a provider about a refund only

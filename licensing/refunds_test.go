@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -48,6 +49,7 @@ func (n *naiveRefunds) open() *naiveRefund {
 // their results, some of them late or for another refund: never more goes back than was paid, the records add up to the
 // amounts of the order, and the order is refunded once nothing is left.
 func TestRefundsAgainstNaiveModel(t *testing.T) {
+	depth.NotRaced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		paid := rapid.Int64Range(1, 20).Draw(t, "paid")
 		naive := naiveRefunds{paid: paid}
@@ -129,12 +131,12 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 			if (err != nil) != refused {
 				t.Fatalf("%+v answers %v, want a refusal: %v", c, err, refused)
 			}
-			if result.Refund.Reference != "" {
-				ref := result.Refund.Ref(order.Order.Owner)
+			if result.Refund().Reference != "" {
+				ref := new(result.Refund()).Ref(order.Order.Owner)
 				if records[ref.ID] == nil {
 					records[ref.ID] = &licensing.Record{}
 				}
-				must(t, records[ref.ID], licensing.PutRefund{Refund: result.Refund}, noon)
+				must(t, records[ref.ID], licensing.PutRefund{Refund: result.Refund()}, noon)
 			}
 			o := order.Order
 			kept := naive.sum("open", "pending")
@@ -160,7 +162,7 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 	})
 }
 
-// TestRefundLimits: a request is refused with what is left, and after MaxRefunds.
+// TestRefundLimits: a request for more than the rest is refused, and each request after MaxRefunds.
 func TestRefundLimits(t *testing.T) {
 	r := ordered(func(o *licensing.Order) {
 		o.Amount, o.Paid, o.PaidAt, o.Payment, o.LicenseKey = 500, 500, noon, "pi_0", otherKey
@@ -242,6 +244,7 @@ func TestRefundOfCanceledElsewhere(t *testing.T) {
 // TestRefundOfCanceledFails: if the provider takes a refund of a canceled order, and the refund fails later, the money
 // is due again under a number of its own, after a pause, up to MaxRefunds times.
 func TestRefundOfCanceledFails(t *testing.T) {
+	depth.NotRaced(t)
 	r := ordered(func(o *licensing.Order) { o.Amount, o.Currency = 500, "USD" })
 	must(t, &r, licensing.CancelOrder{Reason: "too late"}, noon)
 	must(t, &r, licensing.PayOrder{Payment: "pi_0", Provider: licensing.ProviderStripe}, noon)
@@ -257,7 +260,7 @@ func TestRefundOfCanceledFails(t *testing.T) {
 		if n == licensing.MaxRefunds {
 			break
 		}
-		failed := must(t, &r, licensing.WithdrawRefund{Number: number, Tries: n}, noon).Refund
+		failed := must(t, &r, licensing.WithdrawRefund{Number: number, Tries: n}, noon).Refund()
 		if failed.State != licensing.PaymentFailed || failed.Amount != 500 || !o.RefundDue || o.RefundPending ||
 			o.OpenRefund() != 500 || o.Refunds != n || o.StateReason != "too late" || !o.RefundRetryAt.After(noon) {
 			t.Fatalf("refund %d fails: %+v, %+v", n, failed, o)

@@ -70,9 +70,12 @@ func (l *License) CurrentKey() LicenseKey {
 	return key
 }
 
-// judge returns why a presented key may not be used: nil for the current key and for an id, and also for an earlier key
-// on a bound device while all later reissues let such devices use the earlier key.
-func (l *License) judge(presented LicenseKey, bound bool, now time.Time) error {
+// checkKey returns why a presented key may not be used: nil for the current key and for an id, and also for an earlier
+// key on a bound device while all later reissues let such devices use the earlier key.
+func (l *License) checkKey(presented LicenseKey, bound bool, now time.Time) error {
+	if presented == l.Key && l.Reissues == "" { // as mostly
+		return nil
+	}
 	var number int // of the reissue that made the key; 0: the first key of the license, or the external key
 	switch by := presented.By(); {
 	case by == byExternalKey:
@@ -91,10 +94,10 @@ func (l *License) judge(presented LicenseKey, bound bool, now time.Time) error {
 	return nil
 }
 
-// judgeReceipt returns why a receipt, issued at a time in whole seconds, proves no right to the license: its device may
+// checkReceipt returns why a receipt, issued at a time in whole seconds, proves no right to the license: its device may
 // have got it with a key that may not be used any more. The receipt does not say which key that was. So once an overlap
 // has passed, receipts from before its end prove nothing.
-func (l *License) judgeReceipt(issued, now time.Time) error {
+func (l *License) checkReceipt(issued, now time.Time) error {
 	for i := range l.Reissues.Count() {
 		at, until := l.Reissues.At(i), l.Reissues.until(i)
 		if !now.Before(until) && !(issued.After(at) && issued.After(until)) {

@@ -35,7 +35,8 @@ func RevocationOf(id LicenseID, device string) RevocationName {
 	return RevocationName(sum[:])
 }
 
-// RevocationCount counts the entries of a license's devices on a day.
+// RevocationCount counts the entries of a license's devices on a day. A node whose clock is behind, or is not known to
+// agree with most clocks, counts on for the same day: the days of nodes that differ must not take turns.
 type RevocationCount struct {
 	Day   ReceiptDay
 	Count uint16
@@ -44,17 +45,21 @@ type RevocationCount struct {
 // ReceiptDayOf returns the day of a time.
 func ReceiptDayOf(t time.Time) ReceiptDay { return ReceiptDay(t.Unix() / int64(day/time.Second)) }
 
-// receiptsOut reports whether receipts of the license may be valid now.
-func (l *License) receiptsOut(now time.Time) bool { return l.ReceiptsUntil.Begins().After(now) }
+// receiptsOut reports whether receipts of the license may be valid now. By a clock that the node must not act by, they
+// always may: the clock may be ahead. The sweep removes needless entries.
+func (r *Record) receiptsOut(now time.Time) bool {
+	until := r.License.ReceiptsUntil
+	return until != 0 && (!r.ActsByTime || until.Begins().After(now))
+}
 
 // voidDevice voids the receipts of a device that loses its slot, up to a revision. A lease that has ended has ended the
-// receipts, too.
+// receipts, too, unless the node must not act by its clock.
 func (r *Record) voidDevice(d *Device, revision uint64, now time.Time) {
 	l := r.License
-	if revision == 0 || !l.receiptsOut(now) || d.Lapsed(now) {
+	if revision == 0 || !r.receiptsOut(now) || r.ActsByTime && d.Lapsed(now) {
 		return
 	}
-	if today := ReceiptDayOf(now); l.Revocations.Day != today {
+	if today := ReceiptDayOf(now); r.ActsByTime && l.Revocations.Day < today {
 		l.Revocations = RevocationCount{Day: today}
 	}
 	if int(l.Revocations.Count) >= l.revocationsADay() {
@@ -78,9 +83,9 @@ func (r *Record) voidDevice(d *Device, revision uint64, now time.Time) {
 }
 
 // revocationsADay returns how many devices of the license may get entries of their own in a day: as many as the license
-// has device slots, within bounds. Beyond that, a removal voids all receipts of the license. So nobody fills the store,
-// or the list of all customers of an account, by binding and removing devices. A trial gets one entry for all its
-// devices, since anybody may start trials.
+// has device slots, within bounds. Beyond that, a removal voids all receipts of the license. So no owner fills the
+// store, or the list of all customers of an account, by binding and removing devices. A trial gets one entry for all
+// its devices, since any client may start trials.
 func (l *License) revocationsADay() int {
 	switch {
 	case l.IsTrial():

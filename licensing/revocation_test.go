@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
@@ -95,12 +96,14 @@ func (p *papers) problem(precise bool) string {
 // TestRevocationsTogether: one change voids the receipts of few devices one by one, each once, and else those of the
 // whole license; and a device's on a day only so often.
 func TestRevocationsTogether(t *testing.T) {
+	depth.NotRaced(t)
 	ids := make([]string, 40)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("pc-%d", i)
 	}
 	start := func() (r licensing.Record, p papers) {
 		r = licensed(func(l *licensing.License) { l.MaxDevices = 100 })
+		r.ActsByTime = true
 		for _, id := range ids {
 			r.Devices[id] = &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
 			p.issue(id, must(t, &r, licensing.Activate{Target: ours, Device: id,
@@ -172,22 +175,12 @@ func TestRevocationsOfAnEndUser(t *testing.T) {
 		}, 1},
 	} {
 		r := licensed(c.change)
+		r.ActsByTime = true
 		var p papers
 		for day := range 2 {
 			now := noon.Add(time.Duration(day) * 24 * time.Hour)
 			for i := range licensing.MaxRevocationsADay + 100 {
-				id := fmt.Sprintf("pc-%d-%d", day, i)
-				r.Devices = licensing.Devices{id: {Device: licensing.Device{ID: id}}}
-				r.Revocations, r.Events = nil, nil
-				for _, c := range []licensing.Command{
-					licensing.Activate{Target: ours, Device: id, Receipt: licensing.AskReceipt(true, false, 0)},
-					licensing.RemoveDevice{Target: ours, Device: id},
-				} {
-					if _, err := licensing.Apply(&r, c, now); err != nil {
-						t.Fatal(err)
-					}
-				}
-				p.store(r.Revocations)
+				p.comeAndGo(t, &r, fmt.Sprintf("pc-%d-%d", day, i), now)
 			}
 		}
 		if len(p.list) != c.entries {
@@ -196,9 +189,59 @@ func TestRevocationsOfAnEndUser(t *testing.T) {
 	}
 }
 
+// comeAndGo binds a device that gets a receipt, removes the device, and stores the entries.
+func (p *papers) comeAndGo(t *testing.T, r *licensing.Record, id string, now time.Time) {
+	t.Helper()
+	r.Devices = licensing.Devices{id: {Device: licensing.Device{ID: id}}}
+	r.Revocations, r.Events = nil, nil
+	for _, c := range []licensing.Command{
+		licensing.Activate{Target: ours, Device: id, Receipt: licensing.AskReceipt(true, false, 0)},
+		licensing.RemoveDevice{Target: ours, Device: id},
+	} {
+		if _, err := licensing.Apply(r, c, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.store(r.Revocations)
+}
+
+// TestRevocationsOfTwoDays: nodes whose clocks lie on different days share the entries of one day, and a clock that a
+// node must not act by begins no day.
+func TestRevocationsOfTwoDays(t *testing.T) {
+	for name, c := range map[string]struct {
+		other   time.Duration // how far the other node's clock is from the first one's
+		trusted bool
+	}{
+		"a clock behind":               {-day, true},
+		"a clock behind, in doubt":     {-day, false},
+		"a clock far ahead, in doubt":  {1000 * day, false},
+		"a clock far behind, in doubt": {-1000 * day, false},
+	} {
+		r := licensed(func(l *licensing.License) { l.MaxDevices = 3 })
+		var p papers
+		for i := range 100 {
+			now := noon
+			if r.ActsByTime = true; i%2 == 1 {
+				now, r.ActsByTime = noon.Add(c.other), c.trusted
+			}
+			p.comeAndGo(t, &r, fmt.Sprintf("pc-%d", i), now)
+		}
+		if len(p.list) != 16+1 {
+			t.Errorf("%s: %d entries, want 17", name, len(p.list))
+		}
+		r.ActsByTime = true
+		before := len(p.list)
+		p.comeAndGo(t, &r, "next", noon.Add(day))
+		if len(p.list) != before+1 {
+			t.Errorf("%s: on the next day, the device has no entry", name)
+		}
+	}
+}
+
 // TestLeasesAndRevocations: a lease that is given back voids its receipts for as long as an earlier, longer lease may
 // have receipts; a lease that has ended voids nothing.
 func TestLeasesAndRevocations(t *testing.T) {
+	depth.NotRaced(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := licensed(func(l *licensing.License) {
 			l.Lease = licensing.LeaseTerms{Length: time.Hour, Longest: 20 * day}
@@ -238,4 +281,39 @@ func TestLeasesAndRevocations(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRevocationsByWrongClock: a node that must not act by its clock takes neither a receipt nor a lease for ended. The
+// clock may be ahead.
+func TestRevocationsByWrongClock(t *testing.T) {
+	for name, change := range map[string]func(*licensing.License){
+		"bound":  func(*licensing.License) {},
+		"leased": func(l *licensing.License) { l.Lease = licensing.LeaseTerms{Length: time.Hour, Longest: time.Hour} },
+	} {
+		for _, c := range []licensing.Command{
+			licensing.RemoveDevice{Target: ours, Device: "pc"}, licensing.SuspendLicense{Target: ours},
+		} {
+			for _, trusted := range []bool{true, false} {
+				r := licensed(change)
+				r.Leases.All, r.ActsByTime = true, true
+				r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
+				must(t, &r, licensing.Activate{Target: ours, Device: "pc",
+					Receipt: licensing.AskReceipt(true, false, 0)}, noon)
+				r.ActsByTime = trusted
+				must(t, &r, c, noon.Add(100*day))
+				if listed := len(r.Revocations) > 0; listed == trusted {
+					t.Errorf("%s, %T with a clock that may end receipts (%v): listed %v", name, c, trusted, listed)
+				}
+			}
+		}
+	}
+}
+
+// TestNoRevocationWithoutReceipts: a license without receipts needs no clock, and gets no entry.
+func TestNoRevocationWithoutReceipts(t *testing.T) {
+	r := licensed(func(*licensing.License) {}, "laptop")
+	must(t, &r, licensing.RemoveDevice{Target: ours, Device: "laptop"}, noon)
+	if r.NeedsClock(licensing.Seen{}) || len(r.Revocations) > 0 {
+		t.Errorf("a license without receipts has the entries %+v", r.Revocations)
+	}
 }

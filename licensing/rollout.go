@@ -18,10 +18,12 @@ const (
 	RolloutReceipt
 	RolloutReceiptValidity
 	RolloutRevocationAge
+	RolloutLease
+	RolloutLongestLease
 )
 
 // Valid reports whether the set has terms, and no others.
-func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutRevocationAge<<1 }
+func (t RolloutTerms) Valid() bool { return t != 0 && t < RolloutLongestLease<<1 }
 
 // Rollout applies terms of a product to the product's licenses that were issued before the rollout began. The zero
 // Rollout has never begun.
@@ -84,8 +86,8 @@ func (o *Rollout) Status() RolloutStatus {
 // UnderWay reports whether a rollout has begun and has not ended.
 func (o *Rollout) UnderWay() bool { return !o.StartedAt.IsZero() && o.EndedAt.IsZero() }
 
-// InRollout reports whether the product's rollout is for a license.
-// Trials keep their terms, and a trial that was upgraded has its terms since then.
+// InRollout reports whether the product's rollout changes a license. A trial keeps its terms. An upgraded trial got its
+// terms at the upgrade, so a rollout that began earlier does not change the license.
 func (p *Product) InRollout(l *License) bool {
 	return l.ProductID == p.ID && !l.CreatedAt.After(p.Rollout.StartedAt) && !l.IsTrial() &&
 		!l.UpgradedAt.After(p.Rollout.StartedAt)
@@ -261,7 +263,27 @@ func (c ApplyTerms) changed(before *License) License {
 	if c.Applies&RolloutGrace != 0 {
 		l.Grace = c.Terms.Grace
 	}
+	l.Lease = c.leaseTerms(l.Lease)
 	return l
+}
+
+// leaseTerms returns the lengths of leases of a license with the terms. A license without leases gets none, and a
+// license with leases keeps them. No lease changes: the lengths are for later leases and renewals.
+func (c ApplyTerms) leaseTerms(before LeaseTerms) LeaseTerms {
+	t := before
+	if !t.Leased() || !c.Terms.Lease.Leased() {
+		return t
+	}
+	if c.Applies&RolloutLease != 0 {
+		t.Length = c.Terms.Lease.Length
+	}
+	if c.Applies&RolloutLongestLease != 0 {
+		t.Longest = c.Terms.Lease.Longest
+	}
+	if t != before {
+		t.Longest = max(t.Longest, t.Length)
+	}
+	return t
 }
 
 func (c ApplyTerms) apply(r *Record, now time.Time) (Result, error) {

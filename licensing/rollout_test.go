@@ -6,16 +6,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/internal/depth"
 	"licet/licensing"
 )
 
 // TestApplyTerms gives licenses terms of a product, each set of terms alone and all together. Only these terms change,
 // with one event, and the second time nothing does.
 func TestApplyTerms(t *testing.T) {
+	depth.NotRaced(t)
 	terms := licensing.Terms{KeyPrefix: "NEW", MaxDevices: 2, Validity: licensing.Period{Days: 1}, Version: 7,
 		Grace:         licensing.Period{Days: 3},
 		SelfService:   licensing.SelfService{Allowed: true, RemovalsPerMonth: 4},
 		InactiveAfter: licensing.Period{Days: 30}, Match: licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4},
+		Lease:    licensing.LeaseTerms{Length: time.Minute, Longest: time.Hour},
 		Receipts: licensing.ReceiptTerms{Always: true, ValiditySeconds: 600, RevocationAgeSeconds: 60}}
 	edits := map[licensing.RolloutTerms]func(*licensing.License){
 		licensing.RolloutEntitlements:    func(l *licensing.License) { l.Terms = 7 },
@@ -31,7 +34,11 @@ func TestApplyTerms(t *testing.T) {
 		},
 		licensing.RolloutGrace: func(l *licensing.License) { l.Grace = licensing.Period{Days: 3} },
 	}
-	for all := licensing.RolloutTerms(1); all.Valid(); all++ {
+	for all := licensing.RolloutTerms(1); all < licensing.RolloutLease; all++ {
+		all := all | all&3<<10 // the lengths of leases are not for this license, which has none
+		if !all.Valid() {
+			t.Fatalf("%b is not valid", all)
+		}
 		r := licensed(func(l *licensing.License) { l.RevokedAt = noon }, "laptop", "phone")
 		want := *r.License
 		for term, edit := range edits {
@@ -51,7 +58,7 @@ func TestApplyTerms(t *testing.T) {
 			t.Errorf("%b again: %+v", all, *r.License)
 		}
 	}
-	for _, bad := range []licensing.RolloutTerms{0, 1024, 2047} {
+	for _, bad := range []licensing.RolloutTerms{0, 4096, 8191} {
 		if bad.Valid() {
 			t.Errorf("%b is valid", bad)
 		}
@@ -122,6 +129,53 @@ func TestApplyTermsToLeases(t *testing.T) {
 		if got := r.License.MaxDevices; got != after {
 			t.Errorf("with %d in the terms, its limit is %d, want %d", terms, got, after)
 		}
+	}
+}
+
+// TestApplyTermsToLengths: the lengths of leases change one by one, and the longest is at least the usual one. A lease
+// that a device has keeps its end, and moves on with the new length.
+func TestApplyTermsToLengths(t *testing.T) {
+	const both = licensing.RolloutLease | licensing.RolloutLongestLease
+	terms := func(length, longest time.Duration) licensing.LeaseTerms {
+		return licensing.LeaseTerms{Length: length, Longest: longest}
+	}
+	for _, c := range []struct {
+		applies              licensing.RolloutTerms
+		before, terms, after licensing.LeaseTerms
+	}{
+		{both, terms(600, 3600), terms(60, 120), terms(60, 120)},
+		{licensing.RolloutLease, terms(600, 3600), terms(60, 120), terms(60, 3600)},
+		{licensing.RolloutLease, terms(600, 900), terms(1000, 2000), terms(1000, 1000)},
+		{licensing.RolloutLongestLease, terms(600, 3600), terms(60, 1200), terms(600, 1200)},
+		{licensing.RolloutLongestLease, terms(600, 3600), terms(60, 120), terms(600, 600)},
+		{licensing.RolloutGrace, terms(600, 3600), terms(60, 120), terms(600, 3600)},
+		{both, terms(600, 3600), licensing.LeaseTerms{}, terms(600, 3600)},
+		{both, licensing.LeaseTerms{}, terms(60, 120), licensing.LeaseTerms{}},
+	} {
+		for _, t := range []*licensing.LeaseTerms{&c.before, &c.terms, &c.after} {
+			*t = terms(t.Length*time.Second, t.Longest*time.Second)
+		}
+		r := licensed(func(l *licensing.License) { l.Lease = c.before })
+		cmd := licensing.ApplyTerms{Target: ours, Applies: c.applies, Terms: licensing.Terms{Lease: c.terms}}
+		must(t, &r, cmd, noon)
+		if got := r.License.Lease; got != c.after || r.Changed != (c.before != c.after) {
+			t.Errorf("%b of %+v on %+v: %+v, changed %v", c.applies, c.terms, c.before, got, r.Changed)
+		}
+	}
+
+	r := floating(nil)
+	must(t, &r, licensing.Activate{Target: ours, Device: "laptop"}, noon)
+	end := r.Devices["laptop"].Device.LeaseEnd
+	must(t, &r, licensing.ApplyTerms{Target: ours, Applies: both,
+		Terms: licensing.Terms{Lease: terms(licensing.MinLease, licensing.MinLease)}}, noon)
+	must(t, &r, licensing.Activate{Target: ours, Device: "laptop"}, noon.Add(time.Second))
+	if got := r.Devices["laptop"].Device.LeaseEnd; !got.Equal(end) {
+		t.Errorf("shorter leases move the end of a lease from %v to %v", end, got)
+	}
+	at := end.Add(-time.Second)
+	must(t, &r, licensing.Activate{Target: ours, Device: "laptop"}, at)
+	if got := r.Devices["laptop"].Device.LeaseEnd; !got.Equal(at.Add(licensing.MinLease)) {
+		t.Errorf("renewed at %v, the lease ends at %v", at, got)
 	}
 }
 

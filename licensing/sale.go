@@ -45,6 +45,8 @@ func (p *Payment) Sale() (s Sale, ok bool) {
 	switch p.Kind {
 	case KindOfRefund, KindOfInvoiceRefund:
 		s.Kind = SaleRefunded
+	case KindOfUnmatched:
+		return s, false
 	case KindOfDispute:
 		s.Kind, s.Amount = SaleRefunded, p.counts()
 		return s, p.ProductID != "" && s.Amount > 0

@@ -76,7 +76,7 @@ func (c PlayCheckout) apply(r *Record, now time.Time) (Result, error) {
 	s := r.Sandbox
 	switch {
 	case s.Attempt == c.Attempt && s.Outcome == c.Outcome:
-		return Result{Sandbox: *s}, nil
+		return Result{sandbox: new(*s)}, nil
 	case s.Attempt > c.Attempt,
 		s.Attempt == c.Attempt && (s.Outcome.Final() || s.Outcome == SandboxLate && c.Outcome != SandboxPaid):
 		return Result{}, ErrNothingPending
@@ -89,7 +89,7 @@ func (c PlayCheckout) apply(r *Record, now time.Time) (Result, error) {
 		paid = now
 	}
 	s.Attempt, s.Outcome, s.PaidAt, r.Changed = c.Attempt, c.Outcome, paid, true
-	return Result{Sandbox: *s}, nil
+	return Result{sandbox: new(*s)}, nil
 }
 
 // FailNextRefund makes the next refund of a paid order fail.
@@ -106,7 +106,7 @@ func (FailNextRefund) apply(r *Record, _ time.Time) (Result, error) {
 	}
 	r.Changed = !r.Sandbox.RefundFails
 	r.Sandbox.RefundFails = true
-	return Result{Sandbox: *r.Sandbox}, nil
+	return Result{sandbox: new(*r.Sandbox)}, nil
 }
 
 // PlayRefund records that the service has asked for a refund that fails, and when it fails. An earlier end replaces a
@@ -129,5 +129,5 @@ func (c PlayRefund) apply(r *Record, _ time.Time) (Result, error) {
 	case s.RefundNo == c.Number && c.Ends.Before(s.RefundEnds), s.RefundNo != c.Number && s.RefundFails:
 		s.RefundNo, s.RefundEnds, s.RefundFails, r.Changed = c.Number, c.Ends, false, true
 	}
-	return Result{Sandbox: *s}, nil
+	return Result{sandbox: new(*s)}, nil
 }

@@ -53,8 +53,8 @@ func TestPlayCheckout(t *testing.T) {
 			r.Changed == (c.refused || c.same) {
 			t.Errorf("%s: %+v, changed %t, %v", c.name, *r.Sandbox, r.Changed, err)
 		}
-		if err == nil && result.Sandbox != c.want {
-			t.Errorf("%s: the result is %+v", c.name, result.Sandbox)
+		if err == nil && result.Sandbox() != c.want {
+			t.Errorf("%s: the result is %+v", c.name, result.Sandbox())
 		}
 	}
 }

@@ -17,6 +17,10 @@ type SandboxSubscription struct {
 	Periods int       // after how many periods the subscription ends; 0: it renews
 	EndedAt time.Time // when the subscription has ended before the end of its period; zero: it has not
 	Amount  int64     // of the next invoices; 0: the order's amount
+	// Changed is the number of the latest change of the amount; empty: it has none. ChangedFrom is the begin of the
+	// first period with this change, if it was for the next period.
+	Changed     string
+	ChangedFrom time.Time
 }
 
 // Plausible reports whether something can have been played that leaves s.
@@ -70,7 +74,7 @@ func (o *Order) ViewSandbox(s SandboxSubscription, now time.Time) SandboxView {
 	switch {
 	case !s.EndedAt.IsZero():
 		ends = s.EndedAt
-	case s.Unpaid > 0: // nobody has paid the invoice in the whole period that it is for
+	case s.Unpaid > 0: // the invoice was not paid in its whole period
 		ends = o.SandboxPeriodEnd(s.Unpaid)
 	case s.Periods > 0 || v.Paid == MaxSandboxInvoices:
 		ends = o.SandboxPeriodEnd(last)
@@ -98,11 +102,15 @@ const (
 )
 
 // PlaySubscription records what is played about the subscription of an order. It fails with ErrNoSubscription if the
-// subscription has ended, except that an end is a no-op then.
+// subscription has ended, except that an end, or a change that was made before, is a no-op then.
 type PlaySubscription struct {
-	Order  Order // which is paid
-	Play   SubscriptionPlay
-	Amount int64 // of PlayAmount
+	Order Order // which is paid
+	Play  SubscriptionPlay
+	// Of PlayAmount: the amount, the number of the change, and whether it is for the next period. The amount changes
+	// once for each number.
+	Amount int64
+	Once   string
+	Later  bool
 }
 
 // DeviceID is empty: no device is touched.
@@ -118,8 +126,9 @@ func (c PlaySubscription) apply(r *Record, now time.Time) (Result, error) {
 	s := &played.Subscription
 	v := c.Order.ViewSandbox(*s, now)
 	if v.Status == SandboxEnded {
-		if c.Play == PlayEndNow || c.Play == PlayEndOfPeriod {
-			return Result{Sandbox: played}, nil
+		made := c.Play == PlayAmount && s.Changed == c.Once && c.Once != ""
+		if made || c.Play == PlayEndNow || c.Play == PlayEndOfPeriod {
+			return Result{sandbox: new(played)}, nil
 		}
 		return Result{}, ErrNoSubscription
 	}
@@ -141,10 +150,15 @@ func (c PlaySubscription) apply(r *Record, now time.Time) (Result, error) {
 	case PlayResume:
 		s.Periods = 0
 	case PlayAmount:
-		s.Amount = c.Amount
+		if c.Once != "" && s.Changed == c.Once {
+			break
+		}
+		if s.Amount, s.Changed, s.ChangedFrom = c.Amount, c.Once, (time.Time{}); c.Later {
+			s.ChangedFrom = v.PeriodEnd
+		}
 	}
 	if r.Sandbox == nil || *r.Sandbox != played {
 		r.Sandbox, r.Changed = &played, true
 	}
-	return Result{Sandbox: played}, nil
+	return Result{sandbox: new(played)}, nil
 }

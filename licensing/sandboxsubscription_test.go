@@ -89,3 +89,38 @@ func TestSandboxMonths(t *testing.T) {
 		}
 	}
 }
+
+// TestSandboxAmountOnce: a change of the amount is made once for its number, and keeps the begin of its first period.
+func TestSandboxAmountOnce(t *testing.T) {
+	begin := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
+	order := Order{PaidAt: begin, Interval: Period{Clock: 10 * time.Second}}
+	var r Record
+	for _, c := range []struct {
+		play PlaySubscription
+		at   int
+		want SandboxSubscription
+	}{
+		{PlaySubscription{Amount: 500, Once: "chg_1", Later: true}, 5,
+			SandboxSubscription{Amount: 500, Changed: "chg_1", ChangedFrom: at(10)}},
+		{PlaySubscription{Amount: 500, Once: "chg_1", Later: true}, 15, // again, in the next period
+			SandboxSubscription{Amount: 500, Changed: "chg_1", ChangedFrom: at(10)}},
+		{PlaySubscription{Amount: 700, Once: "chg_2", Later: true}, 15,
+			SandboxSubscription{Amount: 700, Changed: "chg_2", ChangedFrom: at(20)}},
+		{PlaySubscription{Amount: 800, Once: "chg_3"}, 16, SandboxSubscription{Amount: 800, Changed: "chg_3"}},
+	} {
+		c.play.Order, c.play.Play = order, PlayAmount
+		if _, err := Apply(&r, c.play, at(c.at)); err != nil || r.Sandbox.Subscription != c.want {
+			t.Errorf("%+v: %+v, %v; want %+v", c.play.Once, r.Sandbox.Subscription, err, c.want)
+		}
+	}
+	r.Sandbox.Subscription.EndedAt = at(17)
+	again := PlaySubscription{Order: order, Play: PlayAmount, Amount: 800, Once: "chg_3"}
+	if _, err := Apply(&r, again, at(18)); err != nil {
+		t.Errorf("again after the end: %v", err)
+	}
+	again.Once = "chg_4"
+	if _, err := Apply(&r, again, at(18)); !errors.Is(err, ErrNoSubscription) {
+		t.Errorf("another one after the end: %v", err)
+	}
+}

@@ -57,7 +57,7 @@ func (c ChangeSettings) apply(r *Record, _ time.Time) (Result, error) {
 		next.ChosenDays, next.DaysChosen = *c.ExpiringDays, true
 		r.Settings, r.Changed = &next, true
 	}
-	return Result{Settings: next}, nil
+	return Result{settings: &next}, nil
 }
 
 // FixKeyMatching fixes how the external keys of an owner are matched, before the owner stores the first one.
@@ -74,7 +74,7 @@ func (c FixKeyMatching) apply(r *Record, _ time.Time) (Result, error) {
 		next.KeysFixed = true
 		r.Settings, r.Changed = &next, true
 	}
-	return Result{Settings: next}, nil
+	return Result{settings: &next}, nil
 }
 
 // settingsOf returns a copy of the record's settings, or the settings of an owner who has stored none.

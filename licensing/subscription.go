@@ -42,6 +42,7 @@ func SubscriptionStatuses() []SubscriptionStatus {
 
 // When a sweep asks the provider about a subscription.
 const (
+	subscriptionBeginAsk = time.Minute      // after the payment is recorded
 	subscriptionEarlyAsk = time.Hour        // before the paid period ends: the buyer of a revoked license pays no more
 	subscriptionFirstAsk = 10 * time.Minute // after the paid period has ended
 	subscriptionNextAsk  = time.Hour        // after the latest answer, if that has moved nothing
@@ -80,6 +81,10 @@ func (o *Order) begin(subscription string, paidEnd, now time.Time) {
 	if subscription != "" {
 		o.Subscription, o.SubscriptionStatus = subscription, SubscriptionActive
 		o.planAsk(now)
+		// Callbacks about the subscription that came before its payment was recorded have changed nothing.
+		if ask := now.Add(subscriptionBeginAsk); o.Provider != ProviderSandbox && ask.Before(o.AskAt) {
+			o.AskAt = ask
+		}
 	}
 }
 
@@ -90,8 +95,9 @@ func (o *Order) endSubscription(now time.Time) {
 	}
 }
 
-// planAsk plans the next question of a sweep about the subscription.
+// planAsk plans the next question of a sweep about the subscription, after an answer.
 func (o *Order) planAsk(now time.Time) {
+	o.AskFailures = 0
 	first, knows := o.PaidEnd.Add(subscriptionFirstAsk), o.SubscriptionStatus == SubscriptionActive
 	if o.Provider == ProviderSandbox { // which renews or ends the subscription at a time that the order knows
 		if first = o.PaidEnd; !knows {
@@ -120,10 +126,11 @@ type NoteSubscription struct {
 	Status   SubscriptionStatus // empty: the provider could not be asked, and a sweep asks later
 	CancelAt time.Time          // when the subscription ends; zero: it renews
 	Settled  bool               // the provider has made, or has refused, the change that was open before the question
+	Refused  bool               // the provider has refused that change
 	// Made reports that the provider has made the open change of the plan. Then the same transaction must give the
 	// license Result.Plan; see ExtendLicense.
-	Made      bool
-	PeriodEnd time.Time // of the subscription: a planned change takes effect with the next period
+	Made bool
+	From time.Time // the begin of the first period with the change, if the change is for the next period
 }
 
 // DeviceID is empty: no device is touched.
@@ -137,7 +144,7 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if !o.Subscribed() || o.Answers != c.After {
-		return Result{Order: *o}, nil
+		return Result{order: new(*o)}, nil
 	}
 	before := *o
 	var adopted *Plan
@@ -147,12 +154,15 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 		o.EndDue = o.EndDue && c.Status != SubscriptionCanceled
 		switch made := c.Settled && c.Made && o.Change.Kind == ChangePlan; {
 		case made && o.Change.Later:
-			o.plan(o.Change.Plan, c.PeriodEnd)
+			o.plan(o.Change.Plan, c.From)
 		case made:
 			adopted = o.Change.Plan
 			o.adopt(adopted)
 		}
 		if c.Settled || c.Status == SubscriptionCanceled {
+			if c.Refused {
+				o.refuse(o.Change.Number)
+			}
 			o.Change = SubscriptionChange{}
 		}
 		if c.Status == SubscriptionCanceled {
@@ -168,7 +178,7 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 		before.Plan != o.Plan || before.Next != o.Next:
 		r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
 	}
-	return Result{Order: *o, Created: true, Plan: adopted}, nil
+	return Result{order: new(*o), Created: true, Plan: adopted}, nil
 }
 
 // EndSubscription makes a sweep end the subscription of an order whose license is revoked. It is a no-op for an order
@@ -188,7 +198,7 @@ func (EndSubscription) apply(r *Record, now time.Time) (Result, error) {
 	if r.Changed = o.Ends(); r.Changed {
 		o.endSubscription(now)
 	}
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
 // Ends reports whether EndSubscription changes the order.
@@ -205,16 +215,7 @@ func (AddInvoice) DeviceID() string { return "" }
 func (AddInvoice) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (c AddInvoice) apply(r *Record, now time.Time) (Result, error) {
-	if r.Payment != nil {
-		return Result{}, nil
-	}
-	invoice := c.Invoice
-	invoice.Kind, invoice.RecordedAt = KindOfInvoice, now
-	if invoice.PaidAt.IsZero() || invoice.PaidAt.After(now) {
-		invoice.PaidAt = now
-	}
-	r.Payment, r.Changed = &invoice, true
-	return Result{Created: true}, nil
+	return r.addFurther(c.Invoice, KindOfInvoice, now), nil
 }
 
 // CountInvoice adds a new paid invoice to its order, and moves the end of the paid period forward. With the first
@@ -246,8 +247,7 @@ func (c CountInvoice) apply(r *Record, now time.Time) (Result, error) {
 			}
 			o.adopt(adopted)
 		}
-		o.Invoices++
-		o.Invoiced += c.Invoice.Amount
+		o.countFurther(&c.Invoice)
 		if c.Invoice.PeriodEnd.After(o.PaidEnd) {
 			o.PaidEnd = c.Invoice.PeriodEnd
 			if !o.EndDue {
@@ -259,7 +259,7 @@ func (c CountInvoice) apply(r *Record, now time.Time) (Result, error) {
 			r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
 		}
 	}
-	return Result{Order: *o, Created: c.New, Plan: adopted}, nil
+	return Result{order: new(*o), Created: c.New, Plan: adopted}, nil
 }
 
 // ExtendLicense moves the end of a license to a later time, and gives the license what its subscription pays for. The

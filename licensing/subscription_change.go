@@ -1,6 +1,10 @@
 package licensing
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // ChangeKind is what a shop changes about a subscription.
 type ChangeKind string
@@ -17,7 +21,7 @@ const (
 // The other fields are of a change of the plan.
 type SubscriptionChange struct {
 	Kind   ChangeKind
-	Number string // the provider makes the change once for each number
+	Number string // the provider makes the change once for each number; empty: an older build has stored the request
 	Later  bool   // the change takes effect with the next period; otherwise at once
 	Plan   *Plan  // never changed in place
 }
@@ -93,8 +97,9 @@ func (o *Order) plan(plan *Plan, from time.Time) {
 // payment provider for the change, or else a sweep does, and NoteSubscription records the answer. So the change is made
 // whatever dies meanwhile. To end a subscription that has ended, or that is being ended, is a no-op.
 //
-// A later request replaces an open request to end or to resume. It does not replace an open change of the plan: the
-// provider may have made the change, and charged the buyer. The same change again is a no-op.
+// No later request replaces an open change, as the request to the provider may still be under way: if it arrived after
+// the later one, it would undo that. So the open change must be completed first, under its number. The same change
+// again is a no-op.
 type ChangeSubscription struct{ Change SubscriptionChange }
 
 // DeviceID is empty: no device is touched.
@@ -112,14 +117,14 @@ func (c ChangeSubscription) apply(r *Record, now time.Time) (Result, error) {
 	case !o.Subscribed():
 		return Result{}, ErrNotSubscribed
 	case over && (kind == ChangeEndNow || kind == ChangeEnd):
-		return Result{Order: *o}, nil
+		return Result{order: new(*o)}, nil
 	case over:
 		return Result{}, ErrSubscriptionOver
 	case kind == ChangeEndNow:
 		o.endSubscription(now)
-	case o.Change.Kind == ChangePlan && o.Change.repeatedBy(c.Change):
-		return Result{Order: *o}, nil
-	case o.Change.Kind == ChangePlan:
+	case o.Change.Kind != "" && o.Change.repeatedBy(c.Change):
+		return Result{order: new(*o)}, nil
+	case o.Change.Kind != "":
 		return Result{}, ErrPlanChanging
 	case kind == ChangePlan && !c.Change.Later && o.renewsForOther():
 		return Result{}, ErrPlanned
@@ -128,13 +133,13 @@ func (c ChangeSubscription) apply(r *Record, now time.Time) (Result, error) {
 	}
 	o.Answers++ // an answer to an earlier question does not know the change
 	r.Changed = true
-	return Result{Order: *o}, nil
+	return Result{order: new(*o)}, nil
 }
 
-// repeatedBy reports whether a request is for the same change of the plan.
+// repeatedBy reports whether a request is for the same change.
 func (c SubscriptionChange) repeatedBy(request SubscriptionChange) bool {
-	if request.Kind != ChangePlan || c.Later != request.Later {
-		return false
+	if c.Kind != ChangePlan || request.Kind != ChangePlan || c.Later != request.Later {
+		return c.Kind == request.Kind && c.Kind != ChangePlan
 	}
 	open, asked := *c.Plan, *request.Plan
 	open.Terms, asked.Terms = Terms{}, Terms{}
@@ -146,4 +151,21 @@ func (c SubscriptionChange) repeatedBy(request SubscriptionChange) bool {
 func (o *Order) renewsForOther() bool {
 	_, amount := o.Pays()
 	return o.Next != nil && o.Next.Amount != amount
+}
+
+// maxRefusedChanges bounds the numbers of refused changes that an order keeps.
+const maxRefusedChanges = 8
+
+// refuse keeps the number of a change that the provider has refused, so that a repeated request gets the refusal again.
+func (o *Order) refuse(number string) {
+	if number == "" {
+		return
+	}
+	list := append(strings.Fields(o.RefusedChanges), number)
+	o.RefusedChanges = strings.Join(list[max(len(list)-maxRefusedChanges, 0):], " ")
+}
+
+// RefusedChange reports whether the payment provider has refused the change with a number.
+func (o *Order) RefusedChange(number string) bool {
+	return slices.Contains(strings.Fields(o.RefusedChanges), number)
 }

@@ -2,6 +2,7 @@ package licensing_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func changePlan(number string, later bool, plan licensing.Plan) licensing.Change
 func made(t *testing.T, order, license *licensing.Record, periodEnd time.Time) {
 	t.Helper()
 	noted := must(t, order, licensing.NoteSubscription{After: order.Order.Answers, Settled: true, Made: true,
-		Status: licensing.SubscriptionActive, PeriodEnd: periodEnd}, noon)
+		Status: licensing.SubscriptionActive, From: periodEnd}, noon)
 	must(t, license, licensing.ExtendLicense{Plan: noted.Plan}, noon)
 }
 
@@ -132,5 +133,36 @@ func TestChangeOfPlanRefused(t *testing.T) {
 	}, noon)
 	if order.Order.Next != nil || order.Order.Plan != nil || order.Order.ChangeDue() {
 		t.Errorf("ended: %+v", order.Order)
+	}
+}
+
+// TestOpenChangeStays: another request does not replace an open one, and the same request keeps its number. Of refused
+// changes the order keeps the numbers of the last eight.
+func TestOpenChangeStays(t *testing.T) {
+	order, _, _ := subscribed(t)
+	ask := func(kind licensing.ChangeKind, number string) error {
+		_, err := licensing.Apply(&order, licensing.ChangeSubscription{
+			Change: licensing.SubscriptionChange{Kind: kind, Number: number}}, noon)
+		return err
+	}
+	for i := range 10 {
+		number := fmt.Sprint("chg_", i)
+		if err := ask(licensing.ChangeEnd, number); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(licensing.ChangeEnd, "chg_x"); err != nil || order.Order.Change.Number != number {
+			t.Errorf("the same request again: %v, %+v", err, order.Order.Change)
+		}
+		if err := ask(licensing.ChangeResume, "chg_x"); !errors.Is(err, licensing.ErrPlanChanging) {
+			t.Errorf("another request: %v", err)
+		}
+		must(t, &order, licensing.NoteSubscription{After: order.Order.Answers, Status: licensing.SubscriptionActive,
+			Settled: true, Refused: true}, noon)
+		if !order.Order.RefusedChange(number) || order.Order.ChangeDue() {
+			t.Errorf("%s is refused: %+v", number, order.Order)
+		}
+	}
+	if o := order.Order; o.RefusedChange("chg_1") || !o.RefusedChange("chg_2") || o.RefusedChange("chg") {
+		t.Errorf("refused are %q", o.RefusedChanges)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -15,6 +16,9 @@ const (
 	// TrialMemory is how long after its end a trial is remembered, or after its upgrade. Then the same device or
 	// address may start another one.
 	TrialMemory = 90 * 24 * time.Hour
+	// RevokedTrialMemory is how long after its revocation a trial is remembered: longer than any request under way. A
+	// StartTrial with an unknown outcome that was sent again after the deletion would issue the license once more.
+	RevokedTrialMemory = time.Hour
 )
 
 // TrialTerms say how a product may be tried. The zero TrialTerms offer no trial.
@@ -77,16 +81,22 @@ func (l *License) TermsSince() time.Time {
 // TrialRef names the trial of the license, which has one.
 func (l *License) TrialRef() Ref { return TrialRef(l.Owner, l.Trial) }
 
-// trialDue returns when the trial of the license is to be forgotten.
+// trialDue returns when the trial of the license is to be forgotten: soon if it is revoked before an upgrade, so that
+// the shop can make room for other trials.
 func (l *License) trialDue() Due {
+	var due Due
 	switch {
 	case l.Trial.IsZero():
+		return due
 	case !l.UpgradedAt.IsZero():
 		return Due{Kind: DueTrial, At: l.UpgradedAt.Add(TrialMemory)}
 	case !l.ExpiresAt.IsZero():
-		return Due{Kind: DueTrial, At: l.ExpiresAt.Add(TrialMemory)}
+		due = Due{Kind: DueTrial, At: l.ExpiresAt.Add(TrialMemory)}
 	}
-	return Due{}
+	if !l.RevokedAt.IsZero() {
+		due = due.or(Due{Kind: DueTrial, At: l.RevokedAt.Add(RevokedTrialMemory)})
+	}
+	return due
 }
 
 // checkTrialDevices refuses a limit of devices that a trial can't have.
@@ -108,10 +118,12 @@ type StartTrial struct {
 	Device     string
 	DeviceName string
 	Named      bool // false: no name was given
+	Components Components
 	Mark       TrialDevice
 	BuyerEmail string // of the license; empty: none
 	Receipt    ReceiptAsk
 	By         Actor
+	Network    netip.Addr // of an end user
 }
 
 // DeviceID is empty: no device of the record is touched.
@@ -131,14 +143,15 @@ func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 	license := c.Terms.Issue(c.Key, c.Owner, c.ProductID, "", now)
 	license.Trial = c.Name
 	devices := Devices{c.Device: {Device: Device{ID: c.Device}}}
-	issued := Record{License: license, Devices: devices, Listening: r.Listening}
+	issued := Record{License: license, Devices: devices, Listening: r.Listening, ActsByTime: r.ActsByTime,
+		ClockAhead: r.ClockAhead, Leases: KnownLeases{All: true, Every: true}}
 	if c.BuyerEmail != "" {
 		issued.Metadata = &Metadata{Customer: Customer{BuyerEmail: c.BuyerEmail}, Changed: true}
 	}
 	issued.recordLicense(license, EventLicenseIssued, c.By, now, nil)
 	result, err := Activate{
 		Target: Target{Key: c.Key, By: c.By}, Device: c.Device, Name: c.DeviceName, Named: c.Named,
-		Receipt: c.Receipt,
+		Receipt: c.Receipt, Components: c.Components,
 	}.apply(&issued, now)
 	if err != nil {
 		return Result{}, err
@@ -223,14 +236,14 @@ func (l *License) limitDevices(most int) {
 	}
 }
 
-// upgradable reports whether the license is of a trial that an order may upgrade. A suspended or revoked license stays
-// as it is: who pays gets a license that works.
+// upgradable reports whether the license is a trial that an order may upgrade. A suspended or revoked license stays as
+// it is: the buyer gets a license that works.
 func (l *License) upgradable(key LicenseKey, o *Order) bool {
 	return l != nil && l.Key == key && l.IsTrial() && l.Owner == o.Owner && l.ProductID == o.ProductID &&
 		l.SuspendedAt.IsZero() && l.RevokedAt.IsZero()
 }
 
-// CheckUpgrade refuses an order that names a license which is not of a trial of the order's product.
+// CheckUpgrade returns an error unless the license is a trial of the product of an order.
 func (l *License) CheckUpgrade(productID string) error {
 	switch {
 	case !l.IsTrial():
@@ -241,9 +254,9 @@ func (l *License) CheckUpgrade(productID string) error {
 	return nil
 }
 
-// ForgetTrial deletes the license of a trial that ended TrialMemory ago; a license that was upgraded so long ago stays,
-// and no longer names its trial. The same transaction must delete the trial. It is a no-op if that is not due by
-// Before, see ExpireLicense; else the result is Removed.
+// ForgetTrial deletes the license of a trial that ended TrialMemory ago, or was revoked RevokedTrialMemory ago. A
+// license that was upgraded TrialMemory ago stays, and no longer names its trial. The same transaction must delete the
+// trial. ForgetTrial is a no-op if that is not due by Before, see ExpireLicense; else the result is Removed.
 type ForgetTrial struct{ Before time.Time }
 
 // DeviceID is empty: all devices go.

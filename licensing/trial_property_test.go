@@ -22,6 +22,7 @@ type naiveTrial struct {
 	Expires            time.Time
 	Max                int
 	Suspended, Revoked bool
+	RevokedAt          time.Time
 	Buyer              string
 }
 
@@ -65,7 +66,8 @@ func (n *naiveTrial) forget(now time.Time) trialAnswer {
 	if n.Order != "" {
 		since = n.Upgraded
 	}
-	if !n.Remembered || now.Sub(since) < naiveMemoryDays*day {
+	if !n.Remembered || now.Before(since.Add(naiveMemoryDays*day)) &&
+		(n.Order != "" || !n.Revoked || now.Before(n.RevokedAt.Add(time.Hour))) {
 		return trialAnswer{}
 	}
 	if n.Order == "" {
@@ -92,7 +94,8 @@ func TestTrialAgainstNaiveModel(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "commands") {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Second, day, 13 * day, 45 * day,
-				90*day - time.Millisecond, 90 * day, -time.Minute}).Draw(t, "clock"))
+				90*day - time.Millisecond, 90 * day, time.Hour, time.Hour - time.Millisecond,
+				-time.Minute}).Draw(t, "clock"))
 			device := rapid.SampledFrom([]string{"pc", "mac"}).Draw(t, "device")
 			buyer := rapid.SampledFrom([]string{"", "ada@example.com"}).Draw(t, "buyer")
 			order := "ord_" + strconv.Itoa(rapid.IntRange(1, 2).Draw(t, "order"))
@@ -140,7 +143,9 @@ func TestTrialAgainstNaiveModel(t *testing.T) {
 				switch {
 				case !model.Licensed:
 				case kind == "revoke":
-					model.Revoked = true
+					if !model.Revoked {
+						model.Revoked, model.RevokedAt = true, now
+					}
 					_, _ = apply(&license, licensing.RevokeLicense{Target: target})
 				case kind == "suspend":
 					model.Suspended = model.Suspended || !model.Revoked
@@ -157,6 +162,7 @@ func TestTrialAgainstNaiveModel(t *testing.T) {
 			if l := license.License; l != nil {
 				is.Licensed, is.Order, is.Upgraded, is.Expires = true, l.OrderNo, l.UpgradedAt, l.ExpiresAt
 				is.Max, is.Suspended, is.Revoked = l.MaxDevices, !l.SuspendedAt.IsZero(), !l.RevokedAt.IsZero()
+				is.RevokedAt = l.RevokedAt
 				is.Buyer = license.Metadata.BuyerEmail
 				if (l.Trial == name) != is.Remembered || l.CurrentDevices != 1 || l.IsTrial() != (l.OrderNo == "") {
 					t.Fatalf("remembered: %v, and the license is %+v", is.Remembered, l)

@@ -121,6 +121,39 @@ func TestUpgradeOfTrial(t *testing.T) {
 	}
 }
 
+// TestForgetRevokedTrial: a trial that is revoked is due an hour later. A license that was revoked after its upgrade
+// stays, and so does a trial that is suspended.
+func TestForgetRevokedTrial(t *testing.T) {
+	_, r := startTrial(t)
+	target := Target{Key: trialKey, Caller: r.License.Owner}
+	upgraded, suspended := r.Clone(), r.Clone()
+	upgraded.License.UpgradedAt, upgraded.License.OrderNo = trialNow, "ord_1"
+	for _, c := range []struct {
+		record  *Record
+		command Command
+		deleted bool
+	}{
+		{&r, RevokeLicense{Target: target}, true},
+		{&upgraded, RevokeLicense{Target: target}, false},
+		{&suspended, SuspendLicense{Target: target}, false},
+	} {
+		if _, err := Apply(c.record, c.command, trialNow); err != nil {
+			t.Fatal(err)
+		}
+		later := trialNow.Add(RevokedTrialMemory)
+		if due := c.record.License.Due(); (due == Due{DueTrial, later}) != c.deleted {
+			t.Errorf("%T: due %v", c.command, due)
+		}
+		if early, err := Apply(c.record, ForgetTrial{Before: later.Add(-1)}, later); err != nil || early.Removed {
+			t.Errorf("%T: early: %+v, %v", c.command, early, err)
+		}
+		result, err := Apply(c.record, ForgetTrial{Before: later}, later)
+		if err != nil || result.Removed != c.deleted || c.record.Removed != c.deleted {
+			t.Errorf("%T: forgotten: %+v, %v", c.command, result, err)
+		}
+	}
+}
+
 func TestForgetTrial(t *testing.T) {
 	_, r := startTrial(t)
 	due := r.License.ExpiresAt.Add(TrialMemory)

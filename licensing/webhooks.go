@@ -27,9 +27,9 @@ type Endpoint struct {
 	ID          string // we_…
 	URL         string
 	Description string
-	Types       []EventType // which events it gets; nil: all
+	Types       []EventType // of the events that the endpoint gets; nil: all
 
-	// The secret that signs its messages is derived, and never stored.
+	// The service derives the signing secret and never stores it.
 	SecretVersion int    // from 1
 	MasterID      string // the master key that the secret is derived from
 	Previous      PreviousSecret

@@ -7,8 +7,9 @@ import (
 
 // Engine holds the instruments of mailboxes, folds, admission and placement.
 type Engine struct {
-	// BudgetRefusals counts commands refused because the account has reached its budget of stored data.
-	BudgetRefusals prometheus.Counter
+	// BudgetRefusals counts commands refused because the account has reached its budget of stored data, by kind: trial,
+	// or growth, which is everything else.
+	BudgetRefusals *prometheus.CounterVec
 	// BudgetWarnings is the number of owners that this node has decided about lately, and that store four fifths
 	// of what their budget allows ordinary growth.
 	BudgetWarnings prometheus.Gauge
@@ -52,10 +53,10 @@ type Engine struct {
 
 func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 	return Engine{
-		BudgetRefusals: factory.NewCounter(prometheus.CounterOpts{
-			Name: "licet_budget_refusals_total",
-			Help: "Commands refused because the account has reached its budget of stored data.",
-		}),
+		BudgetRefusals: vector(factory,
+			"licet_budget_refusals_total",
+			"Commands refused because the account has reached its budget of stored data, or that of its trials.",
+			[]string{"kind"}, each("growth", "trial")...),
 		BudgetWarnings: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_budget_warned_accounts",
 			Help: "Accounts and modes that this node has served lately, and that store four fifths of what " +

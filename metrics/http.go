@@ -21,8 +21,8 @@ type HTTP struct {
 	ResponseBytes *FuncGauge
 	// BodyBytes is the number of bytes of request bodies that the node waits for or works on.
 	BodyBytes *FuncGauge
-	// RateLimited counts requests refused with 42900, by limit: address, api_key, license, new_devices,
-	// reserve, license_bytes or account_bytes.
+	// RateLimited counts requests refused with 42900, by limit: address, authentication, document_bytes, account,
+	// license, trials, new_devices, reserve, claims, license_bytes or account_bytes.
 	RateLimited *prometheus.CounterVec
 	// Activations counts responses to activations, by outcome: bound, again (the device was already
 	// bound), or the reason of an error.
@@ -56,8 +56,8 @@ func newHTTP(factory promauto.Factory, reg prometheus.Registerer) HTTP {
 		RateLimited: vector(factory,
 			"licet_rate_limited_total",
 			"Requests refused because of a rate limit, by what it counts.",
-			[]string{"limit"}, each("address", "authentication", "account", "license", "new_devices", "reserve",
-				"claims", "license_bytes", "account_bytes")...),
+			[]string{"limit"}, each("address", "authentication", "document_bytes", "account", "license", "pay_page",
+				"trials", "new_devices", "reserve", "claims", "license_bytes", "account_bytes")...),
 		Activations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_activations_total",
 			Help: "Answers to activations: bound, again where the device was bound already, or the reason why not.",

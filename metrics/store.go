@@ -67,7 +67,7 @@ func newStore(factory promauto.Factory, reg prometheus.Registerer) Store {
 		}),
 		Swaps: vector(factory,
 			"licet_swaps_total",
-			"Compare-and-swaps of records: won, lost to another writer and made again on what that one wrote, or "+
+			"Compare-and-swaps of records: won, lost to another writer and made again on the other writer's value, or "+
 				"given up while their outcome was unknown.",
 			[]string{"outcome"}, each("won", "lost", "unknown")...),
 		SwapsReissued: factory.NewCounter(prometheus.CounterOpts{

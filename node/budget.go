@@ -1,6 +1,10 @@
 package node
 
-import "licet/licensing"
+import (
+	"net/netip"
+
+	"licet/licensing"
+)
 
 // Budgets refuses growth of owners that store as much as they may.
 type Budgets interface {
@@ -10,26 +14,55 @@ type Budgets interface {
 	RefuseTrial(owner licensing.Owner) error
 }
 
-// overBudget returns the refusal of a command that makes its owner store more than the owner's budget allows, and nil
-// if the command may run on the record.
-func (s *settler) overBudget(ref licensing.Ref, record *licensing.Record, growth licensing.Growth) error {
+// overBudget returns the refusal of a call that makes its owner store more than the owner's budget allows, and nil if
+// the call may run on the record.
+func (s *settler) overBudget(
+	ref licensing.Ref, record *licensing.Record, c *call, growth licensing.Growth,
+) error {
 	switch {
 	case !growth.Budgeted():
 		return nil
 	case ref.Kind == licensing.KindTrial:
-		return s.refuseTrial(ref.Owner)
+		return s.refuseTrial(ref.Owner, c)
 	case s.cfg.Budgets == nil:
 		return nil
 	}
 	return s.cfg.Budgets.Refuse(ownerOf(ref, record))
 }
 
-// refuseTrial returns the refusal of a new trial of an owner, or counts the trial against the rate of trials.
-func (s *settler) refuseTrial(owner licensing.Owner) error {
+// refuseTrial returns the refusal of a call that starts a trial of an owner, or counts the call, once, against the
+// rates of trials. The owner's end users share a rate, of which one network may use a part, and the owner has a rate of
+// its own: so strangers stop no trials that the owner starts.
+func (s *settler) refuseTrial(owner licensing.Owner, c *call) error {
 	if s.cfg.Budgets != nil {
 		if err := s.cfg.Budgets.RefuseTrial(owner); err != nil {
 			return err
 		}
 	}
-	return s.trials.take(changer{owner: owner})
+	start, starts := c.cmd.(licensing.StartTrial)
+	if !starts || c.counted {
+		return nil
+	}
+	who := changer{owner: owner, endUser: start.By == licensing.EndUser}
+	from := changer{owner: owner, endUser: true, network: site(start.Network)}
+	if who.endUser {
+		if err := s.addressTrials.refuse(from); err != nil {
+			return err
+		}
+	}
+	if err := s.trials.take(who); err != nil {
+		return err
+	}
+	if c.counted = true; who.endUser {
+		s.addressTrials.count(from)
+	}
+	return nil
+}
+
+// site returns what the network of an end user counts as: with IPv6 its /48, which one customer of a provider may have.
+func site(network netip.Addr) netip.Addr {
+	if network.Is6() {
+		return netip.PrefixFrom(network, 48).Masked().Addr()
+	}
+	return network
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"testing"
+	"time"
 
 	"licet/licensing"
 )
@@ -23,7 +24,7 @@ func TestOwnersOfRecords(t *testing.T) {
 			t.Errorf("%v: %v", kind, got)
 		}
 		var cmd licensing.Command = licensing.ChangeSettings{Owner: owner} // stands for any command
-		if who, limited := changerOf(ref, &record, cmd); !limited || who.owner != owner {
+		if who, limited := changerOf(ref, &record, cmd, time.Time{}); !limited || who.owner != owner {
 			t.Errorf("%v: changed by %v, limited %v", kind, who, limited)
 		}
 	}

@@ -46,12 +46,13 @@ type call struct {
 	counted  bool // the write limits, or the limit of changes, have counted the call; only the turn uses this
 	state    atomic.Int32
 	who      atomic.Uint32 // the share that the call counts for; see countForOwner
-	// done is closed once result and err are set. done is nil while only the caller's own goroutine can answer the
+	// done is closed once the outcome is set. done is nil while only the caller's own goroutine can answer the
 	// call, in a turn that the caller runs: so the usual call, to a record without other calls, allocates no channel.
-	// Otherwise a turn is the same for every caller. state can't replace done: answer sets state before the result.
-	done   chan struct{}
-	result licensing.Result
-	err    error
+	// Otherwise a turn is the same for every caller. state can't replace done: answer sets state before the outcome.
+	done chan struct{}
+	// outcome is that of the latest fold, until the call is answered. Before that, only the turn uses it. A fold
+	// leaves it here, since a slice of outcomes would cost each activation an allocation of more than a KiB.
+	outcome Answer
 
 	traced *traced // nil: the call is not traced
 }
@@ -77,12 +78,33 @@ func (c *call) deviceID() string {
 	return c.cmd.DeviceID()
 }
 
+// answer answers a call with a result.
 func (c *call) answer(result licensing.Result, err error) {
 	if c.state.CompareAndSwap(callTaken, callAnswered) {
-		c.result, c.err = result, err
-		if c.done != nil {
-			close(c.done)
-		}
+		c.outcome = Answer{result, err}
+		c.finish()
+	}
+}
+
+// fail answers a call with an error.
+func (c *call) fail(err error) { c.answer(licensing.Result{}, err) }
+
+// refused notes the error with which a fold refuses to run a call. It returns false: the call has not panicked.
+func (c *call) refused(err error) (panicked bool) {
+	c.outcome = Answer{Err: err}
+	return false
+}
+
+// answerFolded answers a call with the outcome of the latest fold.
+func (c *call) answerFolded() {
+	if c.state.CompareAndSwap(callTaken, callAnswered) {
+		c.finish()
+	}
+}
+
+func (c *call) finish() {
+	if c.done != nil {
+		close(c.done)
 	}
 }
 
@@ -102,7 +124,7 @@ func (c *call) isOver() bool { return c.hopped && !time.Now().Before(c.deadline)
 func (n *Node) await(ctx context.Context, c *call) (licensing.Result, error) {
 	select {
 	case <-c.done:
-		return c.result, c.err
+		return c.outcome.Result, c.outcome.Err
 	case <-ctx.Done():
 	}
 	if c.state.CompareAndSwap(callWaiting, callAbandoned) {
@@ -113,7 +135,7 @@ func (n *Node) await(ctx context.Context, c *call) (licensing.Result, error) {
 		return licensing.Result{}, licensing.ErrOutcomeUnknown
 	}
 	<-c.done
-	return c.result, c.err
+	return c.outcome.Result, c.outcome.Err
 }
 
 // countOwn counts the calls that did not come by a hop.

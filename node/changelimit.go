@@ -1,6 +1,7 @@
 package node
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 
@@ -11,19 +12,23 @@ import (
 const (
 	PolicyReserve = "reserve" // while the store is almost full
 	PolicyClaims  = "claims"  // of an owner beyond its budget, under new Idempotency-Keys
-	PolicyTrials  = "trials"  // new trials of an owner's products, which anyone may start
+	PolicyTrials  = "trials"  // new trials of an owner's products
+	// PolicyAddressTrials limits the new trials that one network starts without an API key.
+	PolicyAddressTrials = "address_trials"
 )
 
-// How many changes an owner may make while a limit of changes applies, and how many trials its customers may start: 100
-// at once, and 10 a second. While the store is
-// almost full, the end users of the owner may make as many. With a few KiB for each change, an owner takes hours to
-// write a GiB. Beyond its budget, an owner has claims of at most 200 MB through a node: a claim is kept for 24 hours.
-const (
-	reserveChanges = 100
-	reservePer     = 10 * time.Second
+var (
+	// reserveLimit is how many changes an owner may make while a limit of changes applies, and how many trials it and
+	// its end users may start. While the store is almost full, the end users of the owner may make as many changes.
+	// With a few KiB for each change, an owner takes hours to write a GiB. Beyond its budget, an owner has claims of at
+	// most 200 MB through a node: a claim is kept for 24 hours.
+	reserveLimit = WriteLimit{Count: 100, Per: 10 * time.Second}
+	// addressTrialsLimit is how many trials of an owner the end users of one network may start: a fifth, and a tenth of
+	// the rate, of all end users.
+	addressTrialsLimit = WriteLimit{Count: 20, Per: 20 * time.Second}
 )
 
-// changeLimit bounds the changes, or the new trials, of each owner. While the store is almost full, the limit is for
+// changeLimit bounds the changes, or the new trials, of each changer. While the store is almost full, the limit is for
 // all changes but those of the payment provider: each order is paid and refunded once.
 type changeLimit struct {
 	stopwatch
@@ -35,13 +40,14 @@ type changeLimit struct {
 type changer struct {
 	owner   licensing.Owner
 	endUser bool
+	network netip.Addr // of end users, if the limit is for each network
 }
 
-func newChangeLimit(cfg *Config, policy, message string) *changeLimit {
+func newChangeLimit(cfg *Config, policy string, limit WriteLimit, message string) *changeLimit {
 	return &changeLimit{
 		stopwatch: newStopwatch(cfg.Clock),
 		meter: sync.OnceValue(func() *meter {
-			return newMeter(policy, WriteLimit{Count: reserveChanges, Per: reservePer}, message)
+			return newMeter(policy, limit, message)
 		}),
 	}
 }
@@ -69,16 +75,21 @@ func (l *changeLimit) count(who changer) {
 
 // changerOf returns who makes the change of a command, and whether the changes of commands of this kind are limited.
 // The payment provider and the service itself may change what they must. Validations and activations of bound devices
-// change nothing while the store is almost full.
+// change nothing while the store is almost full, unless they renew a lease.
 func changerOf(
-	ref licensing.Ref, record *licensing.Record, cmd licensing.Command,
+	ref licensing.Ref, record *licensing.Record, cmd licensing.Command, now time.Time,
 ) (who changer, limited bool) {
 	switch cmd := cmd.(type) {
 	case licensing.PayOrder, licensing.TryRefund, licensing.WithdrawRefund, licensing.DisableEndpoint,
-		licensing.ValidateLicense, licensing.LapseLeases:
+		licensing.LapseLeases:
 		return changer{}, false
+	case licensing.ValidateLicense:
+		if !licensing.RenewsLease(record, cmd, now) {
+			return changer{}, false
+		}
 	case licensing.Activate:
-		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound {
+		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound &&
+			!licensing.RenewsLease(record, cmd, now) {
 			return changer{}, false
 		}
 	case licensing.CancelOrder:

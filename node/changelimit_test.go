@@ -121,8 +121,8 @@ func TestPaymentsInReserve(t *testing.T) {
 	for n.TakeChange(owner) == nil {
 	}
 	paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
-	if err != nil || paid.Order.LicenseKey.IsZero() {
-		t.Fatalf("the payment: %+v, %v", paid.Order, err)
+	if err != nil || paid.Order().LicenseKey.IsZero() {
+		t.Fatalf("the payment: %+v, %v", paid.Order(), err)
 	}
 	if err := request(); limitedBy(err) != node.PolicyReserve {
 		t.Errorf("the request for a refund: %v", err)
@@ -134,8 +134,8 @@ func TestPaymentsInReserve(t *testing.T) {
 		t.Errorf("the try of a refund: %v", err)
 	}
 	refunded, err := n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
-	if err != nil || refunded.Order.RefundedAt.IsZero() {
-		t.Errorf("the refund: %+v, %v", refunded.Order, err)
+	if err != nil || refunded.Order().RefundedAt.IsZero() {
+		t.Errorf("the refund: %+v, %v", refunded.Order(), err)
 	}
 }
 

@@ -161,31 +161,30 @@ func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 		if len(known) != len(wants) {
 			var err error
 			if known, err = s.cfg.Records.Load(ctx, wants...); err != nil {
-				c.answer(licensing.Result{}, err)
+				c.fail(err)
 				return
 			}
 		}
 		if err := c.claim.check(known[1]); err != nil || c.claim.Replayed() {
-			c.answer(licensing.Result{}, err)
+			c.fail(err)
 			return
 		}
 		fold := s.foldOne(ref, known[0].Record, c)
-		result, err := fold.answers[0].Result, fold.answers[0].Err
 		var writes []store.Write
 		if fold.worthSwap {
 			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
 		}
-		change := c.claim.Change(s.Now(), err, writes...)
+		change := c.claim.Change(s.Now(), c.outcome.Err, writes...)
 		if change == nil {
-			c.answer(result, err)
+			c.answerFolded()
 			return
 		}
 		switch outcome, failed := s.commit(ctx, *change); {
 		case failed != nil:
-			c.answer(licensing.Result{}, failed)
+			c.fail(failed)
 			return
 		case outcome.Landed:
-			c.answer(result, err)
+			c.answerFolded()
 			return
 		default:
 			known = outcome.Rivals // of both only if both were to be written
@@ -194,7 +193,7 @@ func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 			break
 		}
 	}
-	c.answer(licensing.Result{}, licensing.ErrUnavailable) // every swap was lost for certain
+	c.fail(licensing.ErrUnavailable) // every swap was lost for certain
 }
 
 // CommitInTurn stores the outcome of a request, as CommitClaim does, in a turn of the mailbox of one of the

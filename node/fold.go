@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,25 +22,27 @@ const (
 	entryBytes = 96
 )
 
-// foldResult is the outcome of a fold. The answers stand in the order of the calls. There may be fewer answers than
-// calls: the fold had no room for the other calls, which must be run on the record that the fold has made.
+// foldResult is the outcome of a fold. The outcome of each call is in the call.
 type foldResult struct {
-	record  licensing.Record
-	answers []Answer
+	record licensing.Record
+	// run is how many calls the fold has run. The fold had no room for the other calls, which must be run on the record
+	// that the fold has made.
+	run int
 	// worthSwap: the record has changed, and must be stored before the calls are answered.
 	worthSwap bool
 }
 
-func (f foldResult) answer(calls []*call) {
-	for i, c := range calls {
-		c.answer(f.answers[i].Result, f.answers[i].Err)
+// answerStored answers the calls of a fold that is stored. It returns the calls that must be run again, since more
+// leases have lapsed than the fold has removed.
+func answerStored(calls []*call) (again []*call) {
+	for _, c := range calls {
+		if errors.Is(c.outcome.Err, licensing.ErrMoreLapsed) {
+			again = append(again, c)
+			continue
+		}
+		c.answerFolded()
 	}
-}
-
-// split returns the calls that the fold has run, and the calls that it had no room for.
-func (f foldResult) split(calls []*call) (run, rest []*call) {
-	count := len(f.answers)
-	return calls[:count:count], calls[count:]
+	return again
 }
 
 // answerFold answers the calls of a fold that is not stored. KeepSeen stores later when devices were seen.
@@ -47,7 +50,9 @@ func (s *settler) answerFold(f foldResult, calls []*call) {
 	if f.record.Touched {
 		s.seen.noteAll(&f.record)
 	}
-	f.answer(calls)
+	for _, c := range calls {
+		c.answerFolded()
+	}
 }
 
 // fold runs calls one by one on a snapshot, whose record it may change, as long as the changes fit one request; see
@@ -57,41 +62,36 @@ func (s *settler) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call
 	if len(calls) == 1 {
 		return s.foldOne(ref, snapshot.Record, calls[0])
 	}
-	answers := make([]Answer, len(calls))
 	var poisoned map[int]struct{}
 	now, err := s.timeOfTurn()
 	if err != nil {
-		for i := range answers {
-			answers[i].Err = err
+		for _, c := range calls {
+			c.refused(err)
 		}
-		return foldResult{answers: answers}
+		return foldResult{run: len(calls)}
 	}
 again:
 	record := snapshot.Record.Clone()
 	worthSwap, bytes := false, 0
 	for i, c := range calls {
 		if worthSwap && bytes >= foldBytes {
-			answers = answers[:i]
-			break
+			return foldResult{record, i, worthSwap}
 		}
 		if _, is := poisoned[i]; is {
 			continue
 		}
 		events := len(record.Events)
-		answer, panicked := s.run(ref, &record, c, now)
-		if panicked {
+		if s.run(ref, &record, c, now) {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
 			}
 			poisoned[i] = struct{}{}
-			answers[i] = Answer{Err: licensing.ErrInternal}
 			goto again
 		}
-		answers[i] = answer
 		worthSwap = worthSwap || record.Changed
 		bytes += bytesOf(&record, c.cmd, events)
 	}
-	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
+	return foldResult{record, len(calls), worthSwap}
 }
 
 // bytesOf returns about how many bytes a command has added to the request that stores the record. Before the
@@ -113,34 +113,32 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 func (s *settler) foldOne(ref licensing.Ref, record licensing.Record, c *call) foldResult {
 	now, err := s.timeOfTurn()
 	if err != nil {
-		return foldResult{answers: []Answer{{Err: err}}}
+		c.refused(err)
+		return foldResult{run: 1}
 	}
-	answer, panicked := s.run(ref, &record, c, now)
-	if panicked {
-		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
+	if s.run(ref, &record, c, now) {
+		return foldResult{run: 1}
 	}
-	return foldResult{
-		record:    record,
-		answers:   []Answer{answer},
-		worthSwap: record.Changed,
-	}
+	return foldResult{record, 1, record.Changed}
 }
 
-// run runs a call on a record, unless a limit refuses the call.
-func (s *settler) run(
-	ref licensing.Ref, record *licensing.Record, c *call, now time.Time,
-) (answer Answer, panicked bool) {
+// run runs a call on a record, unless a limit refuses the call. It leaves the outcome in the call, and reports whether
+// the call has panicked.
+func (s *settler) run(ref licensing.Ref, record *licensing.Record, c *call, now time.Time) (panicked bool) {
+	if s.lacksReceipt(record, c) {
+		return c.refused(licensing.ErrClockInDoubt)
+	}
 	if s.Space() != store.SpaceFree {
 		return s.runInReserve(ref, record, c, now)
 	}
 	growth := licensing.GrowthOf(c.cmd, record, now)
-	if answer.Err = s.overBudget(ref, record, growth); answer.Err != nil {
-		return answer, false
+	if err := s.overBudget(ref, record, c, growth); err != nil {
+		return c.refused(err)
 	}
-	if answer.Err = s.limits.refuse(record, c, growth, now); answer.Err == nil {
-		answer.Result, answer.Err, panicked = s.apply(record, c.cmd, now)
+	if err := s.limits.refuse(record, c, growth, now); err != nil {
+		return c.refused(err)
 	}
-	return answer, panicked
+	return s.apply(record, c.cmd, now, &c.outcome)
 }
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
@@ -152,42 +150,67 @@ func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*ca
 		return nil
 	}
 	var rest []*call
-	record := snapshot.Record.Clone()
+	var record licensing.Record
+	copied := false // record is a copy of the snapshot's
 	for _, c := range calls {
-		result, err, panicked := s.apply(&record, c.cmd, now)
-		switch {
+		if s.lacksReceipt(&snapshot.Record, c) {
+			c.fail(licensing.ErrClockInDoubt)
+			continue
+		}
+		growth := licensing.GrowthOf(c.cmd, &snapshot.Record, now)
+		if licensing.StoresDevice(&snapshot.Record, c.cmd, growth, now) { // so don't find that out on a copy
+			rest = append(rest, c)
+			continue
+		}
+		if !copied {
+			record, copied = snapshot.Record.Clone(), true
+		}
+		var outcome Answer
+		switch panicked := s.apply(&record, c.cmd, now, &outcome); {
 		case panicked:
-			c.answer(licensing.Result{}, licensing.ErrInternal)
-			record = snapshot.Record.Clone()
+			c.fail(licensing.ErrInternal)
+			copied = false
 			continue
 		case record.Changed:
 			rest = append(rest, c)
-			record = snapshot.Record.Clone()
+			copied = false
 			continue
 		case record.Touched:
 			s.seen.note(&record, c.cmd.DeviceID())
 			record.Touched = false
 		}
-		c.answer(result, err)
+		c.answer(outcome.Result, outcome.Err)
 	}
 	return rest
 }
 
+// lacksReceipt reports whether the answer to a call of another node would lack its receipt, since this node's clock may
+// be ahead. The other node runs such a call itself: its clock may be right.
+func (s *settler) lacksReceipt(record *licensing.Record, c *call) bool {
+	return c.hopped && record.DatesDocument(c.cmd) && s.cfg.Clocks.Ahead()
+}
+
+// apply runs a command on a record, and sets the outcome. After a panic, the outcome is ErrInternal, and the record may
+// be half changed.
 func (s *settler) apply(
-	record *licensing.Record, cmd licensing.Command, now time.Time,
-) (result licensing.Result, err error, panicked bool) {
-	if l := record.License; l != nil && l.ActsByTime() {
+	record *licensing.Record, cmd licensing.Command, now time.Time, outcome *Answer,
+) (panicked bool) {
+	if record.NeedsClock(cmd) {
 		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
 	}
+	record.ClockAhead = record.DatesDocument(cmd) && s.cfg.Clocks.Ahead()
 	returned := s.guard.Catch(
-		func() { result, err = licensing.Apply(record, cmd, now) },
+		func() { outcome.Result, outcome.Err = licensing.Apply(record, cmd, now) },
 		func() *zerolog.Event { return s.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },
 	)
-	return result, err, !returned
+	if !returned {
+		*outcome = Answer{Err: licensing.ErrInternal}
+	}
+	return !returned
 }
 
 func answerAll(calls []*call, err error) {
 	for _, c := range calls {
-		c.answer(licensing.Result{}, err)
+		c.fail(err)
 	}
 }

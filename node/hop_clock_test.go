@@ -34,3 +34,42 @@ func TestWrongClockTakesNoHops(t *testing.T) {
 	nodetest.MeetNodes(comparison, 0, 0)
 	nodetest.WantError(t, hop(), nil)
 }
+
+// TestHopsWithoutReceipts: a node whose clock may be ahead returns commands of other nodes whose answers would lack the
+// receipt that the product's terms add, and runs other commands.
+func TestHopsWithoutReceipts(t *testing.T) {
+	comparison := nodetest.NewComparison(clocks.System())
+	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Clocks = comparison })
+	nodetest.MeetNodes(comparison, 0)
+	owner, terms := nodetest.Owner, licensing.DefaultTerms()
+	terms.Receipts.Always = true
+	_, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{ID: "signed", Owner: owner, Terms: terms})
+	nodetest.WantError(t, err, nil)
+	hop := func(product string) (node.Answer, licensing.LicenseKey) {
+		granted, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: product, Quantity: 1})
+		nodetest.WantError(t, err, nil)
+		key := granted[0].License.Key
+		reply, err := n.Execute(node.Hop{License: key.ID(), Over: time.Now().Add(10 * time.Second),
+			Commands: []licensing.Command{
+				licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"},
+			}})
+		nodetest.WantError(t, err, nil)
+		return reply.Answers[0], key
+	}
+	if a, _ := hop("signed"); a.Err != nil || a.Result.Receipt == (licensing.ReceiptTimes{}) {
+		t.Errorf("by a clock that agrees: %+v, %v", a.Result.Receipt, a.Err)
+	}
+	nodetest.MeetNodes(comparison, -time.Hour)
+	a, key := hop("signed")
+	if !errors.Is(a.Err, licensing.ErrClockInDoubt) {
+		t.Errorf("by a clock that is ahead: %+v, %v", a.Result.Receipt, a.Err)
+	}
+	if count, _ := nodetest.Devices(t, n, key); count != 0 {
+		t.Errorf("%d devices are bound", count)
+	}
+	if a, _ := hop("unsigned"); a.Err != nil {
+		t.Errorf("without receipts: %v", a.Err)
+	}
+	_, err = nodetest.Activate(nodetest.Context(t), n, key, "by a request") // there is no other node to run it
+	nodetest.WantError(t, err, nil)
+}

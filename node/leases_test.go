@@ -90,6 +90,38 @@ func TestManyTakeLapsedSlots(t *testing.T) {
 	}
 }
 
+// TestManyLapsedOnLoweredLimit: a full license refuses no device while leases have lapsed, however many: after its
+// limit was lowered, one slot may take hundreds of removals.
+func TestManyLapsedOnLoweredLimit(t *testing.T) {
+	t.Parallel()
+	const devices, limit = 200, 5
+	db := &searches{Store: nodetest.OpenStore(t)}
+	clock := &nodetest.Clock{}
+	n := nodetest.New(t, db, nodetest.WithClock(clock))
+	key := floating(t, n, devices)
+	for i := range devices {
+		if i == devices-1 {
+			clock.Advance(time.Minute)
+		}
+		nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+	}
+	_, _, err := n.ChangeLicense(nodetest.Context(t), nodetest.Owner, service.LicenseChange{Key: key,
+		Command: licensing.UpdateLicense{Target: licensing.Target{Key: key, Caller: nodetest.Owner},
+			MaxDevices: new(limit)}})
+	nodetest.WantError(t, err, nil)
+	clock.Advance(lease - time.Minute + licensing.LeaseGuard)
+	for i := range limit - 1 { // one lease has not lapsed
+		nodetest.MustActivate(t, n, key, fmt.Sprint("new ", i))
+	}
+	wantFull(t, n, key, "one more")
+	if count, ids := nodetest.Devices(t, n, key); count != limit || !ids["new 0"] || !ids["device 199"] {
+		t.Errorf("%d devices: %v", count, ids)
+	}
+	if got, most := db.count.Load(), int64(devices/store.MaxLapsed+1); got > most {
+		t.Errorf("%d searches, want at most %d", got, most)
+	}
+}
+
 // TestLapsedLeasesAreSwept: without activations, a sweep removes lapsed leases, however many.
 func TestLapsedLeasesAreSwept(t *testing.T) {
 	clock := &nodetest.Clock{}
@@ -220,33 +252,5 @@ func TestLeasesInUse(t *testing.T) {
 	if strings.Count(got, "\nlicet_leases_in_use{") != 2 || !strings.Contains(got, series("floating-3", 4)) ||
 		!strings.Contains(got, series("floating-40", 40)) {
 		t.Error(got)
-	}
-}
-
-// TestWrongClockTakesNoSlot: a node whose clock is not known to agree with others gives leases, and takes none away.
-func TestWrongClockTakesNoSlot(t *testing.T) {
-	for _, devices := range []int{3, 17} {
-		t.Run(fmt.Sprint(devices, " devices"), func(t *testing.T) {
-			t.Parallel()
-			clock := &nodetest.Clock{}
-			comparison := nodetest.NewComparison(clock.Source)
-			n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock),
-				func(cfg *service.Config) { cfg.Clocks = comparison })
-			nodetest.MeetNodes(comparison, 0)
-			key := floating(t, n, devices)
-			for i := range devices - 1 {
-				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
-			}
-			clock.Advance(lease + time.Minute)
-			nodetest.MeetNodes(comparison, -lease-time.Minute) // a second node says that it is earlier
-			nodetest.WantError(t, n.ActsByTime(), licensing.ErrUnavailable)
-			nodetest.MustActivate(t, n, key, "the last")
-			wantFull(t, n, key, "another")
-			nodetest.MustActivate(t, n, key, "device 0") // as its own device
-			nodetest.MeetNodes(comparison, 0, 0)
-			nodetest.MeetNodes(comparison, 0, 0)
-			nodetest.WantError(t, n.ActsByTime(), nil)
-			nodetest.MustActivate(t, n, key, "another")
-		})
 	}
 }

@@ -79,7 +79,7 @@ func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensin
 		}
 	}
 	if c.done == nil { // the turn above has answered the call
-		return c.result, c.err
+		return c.outcome.Result, c.outcome.Err
 	}
 	return n.await(ctx, c)
 }

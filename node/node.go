@@ -65,7 +65,9 @@ type settler struct {
 	changes   *changeLimit // while the store is almost full
 	claims    *changeLimit // of owners beyond their budget
 	trials    *changeLimit // of new trials
-	seen      seenDevices
+	// addressTrials limits the new trials of the end users of each network.
+	addressTrials *changeLimit
+	seen          seenDevices
 }
 
 // New makes a node. New starts no goroutine: goroutines live only while there is work.
@@ -87,13 +89,15 @@ func New(cfg Config) *Node {
 		settler: &settler{
 			cfg: cfg, guard: guarding, admission: newAdmission(&cfg), placement: newPlacement(&cfg),
 			limits: newWriteLimits(&cfg),
-			changes: newChangeLimit(&cfg, PolicyReserve,
+			changes: newChangeLimit(&cfg, PolicyReserve, reserveLimit,
 				"the store is almost full, and this account makes too many changes for that; nothing was changed"),
-			claims: newChangeLimit(&cfg, PolicyClaims,
+			claims: newChangeLimit(&cfg, PolicyClaims, reserveLimit,
 				"the account has used up its budget, and makes too many changes with an Idempotency-Key for that; "+
 					"nothing was changed"),
-			trials: newChangeLimit(&cfg, PolicyTrials,
+			trials: newChangeLimit(&cfg, PolicyTrials, reserveLimit,
 				"too many trials of this account begin at this time; nothing was changed"),
+			addressTrials: newChangeLimit(&cfg, PolicyAddressTrials, addressTrialsLimit,
+				"too many trials of this account begin from this address at this time; nothing was changed"),
 		},
 		lifecycle: lifecycle{guard: guarding},
 		claiming:  make(map[licensing.Ref]struct{}),
@@ -139,15 +143,22 @@ func (n *Node) RefuseIfShared(key licensing.LicenseKey) error {
 // at the clock.
 func (n *Node) RefuseByClock() error { return n.cfg.Clocks.Refusal() }
 
+// UnreadyByClock fails if no requests should be sent to the node because of its clock, see package clocks.
+func (n *Node) UnreadyByClock() error { return n.cfg.Clocks.Unready() }
+
 // ActsByTime fails unless the node may end something because of its clock at present, see package clocks.
 func (n *Node) ActsByTime() error { return n.cfg.Clocks.Untrusted() }
 
-// Ready fails if the node can't serve: it is leaving, its clock is wrong, or its store does not answer.
+// ClockAhead reports whether the node's clock may be ahead of another node's clock, see package clocks.
+func (n *Node) ClockAhead() bool { return n.cfg.Clocks.Ahead() }
+
+// Ready fails if the node can't serve: it is leaving, its clock is wrong or not compared yet, or its store does not
+// answer.
 func (n *Node) Ready(ctx context.Context) error {
 	if n.leaving.Load() {
 		return errDraining
 	}
-	if err := n.RefuseByClock(); err != nil {
+	if err := n.UnreadyByClock(); err != nil {
 		return err
 	}
 	return n.cfg.Queries.Ping(ctx)

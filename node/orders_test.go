@@ -35,7 +35,7 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 				t.Errorf("pay: %v", err)
 				return
 			}
-			keys.Store(result.Order.LicenseKey, true)
+			keys.Store(result.Order().LicenseKey, true)
 		})
 	}
 	group.Wait()
@@ -333,8 +333,8 @@ func TestTermsAtPayment(t *testing.T) {
 		}
 		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})
 		paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
-		if err != nil || paid.Order.LicenseKey.Prefix() != want {
-			t.Errorf("%s: issued %s, %v; want the prefix %s", product, paid.Order.LicenseKey, err, want)
+		if err != nil || paid.Order().LicenseKey.Prefix() != want {
+			t.Errorf("%s: issued %s, %v; want the prefix %s", product, paid.Order().LicenseKey, err, want)
 		}
 	}
 }

@@ -147,15 +147,16 @@ func (s *settler) applySteps(
 	before := licensing.Result{}
 	for i, step := range steps {
 		record := snapshots[i].Record
-		result, err, panicked := s.apply(&record, step.command(answer, before), now)
-		before = result
+		var outcome Answer
+		panicked := s.apply(&record, step.command(answer, before), now, &outcome)
+		before = outcome.Result
 		switch {
 		case panicked:
 			return licensing.Result{}, nil, licensing.ErrInternal
-		case err != nil:
-			return licensing.Result{}, nil, err
+		case outcome.Err != nil:
+			return licensing.Result{}, nil, outcome.Err
 		case i == 0:
-			answer = result
+			answer = before
 		}
 		if record.Changed || step.Guarded {
 			writes = append(writes, store.Write{Ref: step.Ref, Token: snapshots[i].Token, Record: record})

@@ -32,32 +32,32 @@ func (s *settler) Space() store.Space { return s.cfg.Queries.Space() }
 // device stores nothing. It bounds the other changes of each owner, since each of them is a write too.
 func (s *settler) runInReserve(
 	ref licensing.Ref, record *licensing.Record, c *call, now time.Time,
-) (answer Answer, panicked bool) {
+) (panicked bool) {
 	growth := licensing.GrowthOf(c.cmd, record, now)
 	if growth > licensing.UrgentGrowth {
 		if err := s.RefuseGrowth(); err != nil {
-			return Answer{Err: err}, false
+			return c.refused(err)
 		}
 	}
-	if err := s.overBudget(ref, record, growth); err != nil {
-		return Answer{Err: err}, false
+	if err := s.overBudget(ref, record, c, growth); err != nil {
+		return c.refused(err)
 	}
-	who, limited := changerOf(ref, record, c.cmd)
+	who, limited := changerOf(ref, record, c.cmd, now)
 	limited = limited && !c.counted && s.Space() == store.SpaceReserve // a full store refuses the changes itself
 	if limited {
 		if err := s.changes.refuse(who); err != nil {
-			return Answer{Err: err}, false
+			return c.refused(err)
 		}
 	}
 	changed := record.Changed
 	record.Changed = false
-	answer.Result, answer.Err, panicked = s.apply(record, licensing.WithoutRefresh(c.cmd), now)
+	panicked = s.apply(record, licensing.WithoutRefresh(c.cmd), now, &c.outcome)
 	if limited && (record.Changed || c.kind == kindClaimed) {
 		s.changes.count(who)
 		c.counted = true
 	}
 	record.Changed = record.Changed || changed
-	return answer, panicked
+	return panicked
 }
 
 // TakeChange counts a change of an owner that no command makes, or fails if the owner has made too many changes while

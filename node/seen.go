@@ -183,7 +183,7 @@ func (s *settler) swapSeen(ctx context.Context, ref licensing.Ref, seen []licens
 		}
 		record := snapshot.Record
 		for _, cmd := range seen {
-			if _, _, panicked := s.apply(&record, cmd, now); panicked {
+			if s.apply(&record, cmd, now, new(Answer)) {
 				return licensing.ErrInternal
 			}
 		}

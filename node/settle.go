@@ -134,7 +134,7 @@ func splitAfter(calls []*call, maxDevices int) (part, rest []*call) {
 
 // read loads a record and answers the calls that change nothing in the record: their answers hold at the
 // snapshot's revision, which was read after the calls came. read returns the other calls. They are all calls if the
-// snapshot needs the lapsed leases too. With lapsedBy, it has those that ended by then.
+// snapshot needs the lapsed leases too. With lapsedBy, the snapshot has the leases that ended by then.
 func (s *settler) read(
 	ctx context.Context, ref licensing.Ref, calls []*call, lapsedBy time.Time,
 ) (store.Snapshot, []*call) {

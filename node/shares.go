@@ -113,7 +113,7 @@ func (s *settler) countForOwner(calls []*call, license *licensing.License) []*ca
 	rest := make([]*call, 0, len(calls))
 	for _, c := range calls {
 		if isUnknown(c) && !s.admission.becomeOwners(c, owner) {
-			c.answer(licensing.Result{}, s.admission.refuseOwner())
+			c.fail(s.admission.refuseOwner())
 		} else {
 			rest = append(rest, c)
 		}

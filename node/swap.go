@@ -29,7 +29,7 @@ const (
 
 // swap folds calls on a snapshot of their record, stores what the fold makes of the record, and answers
 // the calls. After a lost swap, the calls are folded again on the record that the swap lost to. Calls that
-// a fold had no room for are folded after it.
+// a fold had no room for are folded after it, and so are calls that need more lapsed leases than one swap removes.
 func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
 	var later []*call      // the calls that had no room, in their order
 	var lapsedBy time.Time // if the snapshot has the leases that ended by then
@@ -69,10 +69,9 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 			}
 		}
 		fold := s.fold(ref, snapshot, calls)
-		if len(fold.answers) < len(calls) {
-			var rest []*call
-			calls, rest = fold.split(calls)
-			later = slices.Concat(rest, later)
+		if fold.run < len(calls) {
+			later = slices.Concat(calls[fold.run:], later)
+			calls = calls[:fold.run:fold.run]
 		}
 		switch {
 		case fold.worthSwap:
@@ -84,8 +83,8 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 				answerAll(calls, err)
 				calls = nil
 			case outcome.Landed:
-				fold.answer(calls)
-				calls = nil
+				calls = stillWanted(answerStored(calls))
+				is, losses, lapsedBy = unknown, 0, time.Time{}
 			default:
 				if calls = s.afterLoss(ref, calls, outcome); len(calls) == 0 {
 					continue
@@ -130,7 +129,7 @@ func (s *settler) maySearch(record *licensing.Record, calls []*call) (rest []*ca
 	for _, c := range calls {
 		if record.SearchesDevices(c.cmd, len(calls), now) {
 			if err := s.limits.refuseSearch(record.License, c); err != nil {
-				c.answer(licensing.Result{}, err)
+				c.fail(err)
 				continue
 			}
 			lapsedBy = record.LapsedBy(now)
@@ -180,13 +179,11 @@ func writerOf(rivals []store.Snapshot) store.Incarnation {
 
 // stillWanted drops the calls that were answered with "outcome unknown": an answered command is never run again.
 func stillWanted(calls []*call) []*call {
-	var wanted []*call
-	for _, c := range calls {
-		if c.state.Load() == callTaken && !c.isOver() {
-			wanted = append(wanted, c)
-		}
+	unwanted := func(c *call) bool { return c.state.Load() != callTaken || c.isOver() }
+	if !slices.ContainsFunc(calls, unwanted) { // as of most turns
+		return calls
 	}
-	return wanted
+	return slices.DeleteFunc(slices.Clone(calls), unwanted)
 }
 
 // pause waits a random time after lost swap number try, from 0, and not at all after the first. pause

@@ -25,9 +25,9 @@ func TestFirstTurnIsTheCallersOwn(t *testing.T) {
 	if running, err := n.post(contestedRef, ahead); err != nil || running != nil {
 		t.Fatalf("a second mailbox is %v, %v", running, err)
 	}
-	if more := n.runTurn(t.Context(), box); !more || first.err != licensing.ErrInternal ||
+	if more := n.runTurn(t.Context(), box); !more || first.outcome.Err != licensing.ErrInternal ||
 		ahead.state.Load() != callWaiting {
-		t.Errorf("after the first turn its call has %v, and the other call is in state %d", first.err,
+		t.Errorf("after the first turn its call has %v, and the other call is in state %d", first.outcome.Err,
 			ahead.state.Load())
 	}
 	if more := n.runTurn(t.Context(), box); more || ahead.state.Load() != callAnswered {

@@ -19,6 +19,14 @@ func (d *Desk) TakesCallbacks(name licensing.PaymentProvider, owner licensing.Ow
 	return d.calling(name, owner) != nil
 }
 
+// ProviderOf returns the name of the provider that charges the orders of an owner; empty: there is none.
+func (d *Desk) ProviderOf(owner licensing.Owner) licensing.PaymentProvider {
+	if provider := d.providers.Of(owner); provider != nil {
+		return provider.Name()
+	}
+	return ""
+}
+
 func (d *Desk) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
 	if provider := d.providers.Of(owner); provider != nil && provider.Name() == name {
 		return provider

@@ -118,17 +118,29 @@ func (d *Desk) record(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (licensing.Order, error) {
 	if state.Outcome == OutcomeDone {
-		if err := fits(order, state); err != nil {
-			d.node.ReportMisfit(order, state.Payment, err)
+		var err error
+		if problem := fits(order, state); problem != nil {
+			err = d.node.RecordUnmatched(ctx, order, licensing.Payment{
+				Provider: provider.Name(), Reference: state.Payment, Amount: state.Amount, Currency: state.Currency,
+				PaidAt: state.At,
+			}, problem)
 		} else if order, err = d.Confirm(ctx, order, licensing.Payment{
 			Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At, Fee: state.Fee,
 			Subscription: state.Subscription, PeriodEnd: state.PeriodEnd,
-		}); err != nil {
+		}); err == nil && isSecond(provider, &order, state) {
+			order, err = d.recordSecond(ctx, provider, order, state)
+		}
+		if err != nil {
 			return licensing.Order{}, err
 		}
 	}
 	if state.Kind != ObjectCheckout || state.ID != order.Checkout || !order.CheckoutOpen() {
 		return order, nil
+	}
+	if state.Outcome == OutcomeFailed { // the buyer could still pay the first invoice of the subscription
+		if err := endBegun(ctx, provider, order, state); err != nil {
+			return licensing.Order{}, err
+		}
 	}
 	over := state.Outcome != OutcomeOpen && state.Outcome != OutcomePending
 	return d.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: over})
@@ -199,17 +211,30 @@ func (d *Desk) AskCheckoutsDue(ctx context.Context) error {
 	return d.node.EachCheckoutDue(ctx, d.askCheckout)
 }
 
-// askCheckout asks the provider about the checkout of an order, and about its open disputes if that is due. It reads
-// the order again: only the number and the owner of order count.
+// askCheckout asks the provider about the checkout or the subscription of an order, and about its open disputes if that
+// is due. It reads the order again: only the number and the owner of order count.
+//
+// askCheckout puts off a question that fails. Otherwise the question would stay the next work of the order, and no
+// sweep would find the order's refunds.
 func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
 	if err != nil {
 		return err
 	}
 	asked, err := d.askDisputesDue(ctx, order)
-	switch {
-	case err != nil, asked && order.AskAt.After(d.node.Now()):
+	if err != nil || asked && order.AskAt.After(d.node.Now()) {
 		return err
+	}
+	if err = d.askDue(ctx, order); err != nil {
+		_, failed := d.node.ChangeCheckout(ctx, order, licensing.PutOffAsk{Asked: order.AskAt})
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// askDue asks the provider about the checkout or the subscription of an order, as it was read before.
+func (d *Desk) askDue(ctx context.Context, order licensing.Order) (err error) {
+	switch {
 	case order.Subscribed():
 		return d.askSubscriptionDue(ctx, order)
 	case !order.CheckoutOpen():
@@ -219,7 +244,7 @@ func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
 	note := licensing.NoteAnswer{Attempt: order.Attempt}
 	switch {
 	case provider == nil:
-		// The provider may be set up again; nobody can ask until then.
+		// The operator may set the provider up again; until then the service can't ask the provider.
 	case order.Checkout == "" && order.Status(d.node.Now()) == licensing.OrderUnpaid:
 		// A node has died after it began the attempt. The customer has not seen the URL of a checkout: at the next
 		// press of Pay, the provider is asked under the same number.

@@ -7,6 +7,7 @@ import (
 
 	"licet/licensing"
 	"licet/node/service"
+	"licet/node/store"
 	"licet/payment"
 )
 
@@ -208,17 +209,22 @@ func TestCallbacksLost(t *testing.T) {
 	c.till.settle(paid.OrderNo, pays)
 	sweep()
 	c.status("before its time", paid, licensing.OrderUnpaid, true)
-	c.clock.ahead += 2 * time.Minute
+	c.clock.advance(2 * time.Minute)
 	sweep()
 	c.status("paid", paid, licensing.OrderPaid, false)
 	c.till.settle(late.OrderNo, pays)
-	c.clock.ahead += 25 * time.Hour // orders expire after a day
+	c.clock.advance(25 * time.Hour) // orders expire after a day
 	c.till.settle(left.OrderNo, func(s *session) { s.Outcome = payment.OutcomeEnded })
 	c.till.down = errDown
 	if err := c.desk.AskCheckoutsDue(c.ctx); err == nil {
 		t.Error("the provider is down, and the sweep has nothing to say")
 	}
+	sweep() // the failed questions are put off
 	c.till.down = nil
+	c.clock.advance(20 * time.Second)
+	if err := c.node.RecordOrderEnds(c.ctx); err != nil { // which are due before the put off questions
+		t.Fatal(err)
+	}
 	sweep()
 	if o := c.status("paid late", late, licensing.OrderPaid, false); !o.Late {
 		t.Error("the order is not late")
@@ -240,9 +246,16 @@ func TestMisfits(t *testing.T) {
 		c.pay(o)
 		for _, id := range c.till.settle(o.OrderNo, func(s *session) { pays(s); spoil(s) }) {
 			c.called(id)
+			c.called(id)
 		}
 		c.status(name, o, licensing.OrderUnpaid, false)
+		list, err := c.node.ListPayments(c.ctx, owner, o.OrderNo, store.Page{Limit: 10})
+		if err != nil || len(list.Items) != 1 || list.Items[0].Kind != licensing.KindOfUnmatched ||
+			(list.Items[0].Amount == 100 && list.Items[0].Currency == "USD") != (name == "mode") {
+			t.Errorf("%s: the payments are %+v, %v", name, list.Items, err)
+		}
 	}
+	c.verify()
 	for _, orderNo := range []string{"", "ord_other", licensing.NewOrderNo(owner, "01HZZZZZZZZZZZZZZZZZZZZZZZ")} {
 		c.till.sessions["foreign"] = &session{State: payment.State{
 			Object:  payment.Object{Kind: payment.ObjectCheckout, ID: "cs_foreign"},
@@ -284,7 +297,7 @@ func TestCheckoutSurvivesKills(t *testing.T) {
 				w.till.open(o.OrderNo))
 		}
 		w.till.settle(o.OrderNo, pays)
-		w.clock.ahead += 2 * time.Minute
+		w.clock.advance(2 * time.Minute)
 		w.till.kill = &killSwitch{left: steps}
 		_, dying = w.open(killableStore{w.store, w.till.kill}, w.till)
 		_ = dying.AskCheckoutsDue(w.ctx)
@@ -294,7 +307,7 @@ func TestCheckoutSurvivesKills(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now := w.order(o); now.Status(w.node.Now()) != licensing.OrderPaid {
-			w.clock.ahead += 2 * time.Hour
+			w.clock.advance(2 * time.Hour)
 			if err := w.desk.AskCheckoutsDue(w.ctx); err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 // askDispute reads the record before it asks; if another answer was recorded meanwhile, it asks again. It returns nil
 // for a dispute of no payment of the owner's orders.
 func (d *Desk) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
-	if err := d.enterAsks(ctx, id); err != nil {
+	if err := d.asks.Enter(ctx, id); err != nil {
 		return err
 	}
 	defer d.asks.Leave(id)
@@ -36,8 +36,9 @@ func (d *Desk) askDispute(ctx context.Context, provider Provider, owner licensin
 	return fmt.Errorf("%w: %w", licensing.ErrUnavailable, errDisputeRivals)
 }
 
-// errDisputeRivals means that other answers about a dispute were recorded between each question and its answer.
-var errDisputeRivals = errors.New("others record answers about the dispute all the time")
+// errDisputeRivals means that other requests changed the record of a dispute between each question to the provider and
+// the provider's answer.
+var errDisputeRivals = errors.New("other requests keep changing the dispute: try again")
 
 // recordDispute stores what the provider says about a dispute whose record was read before the question.
 func (d *Desk) recordDispute(
@@ -51,18 +52,27 @@ func (d *Desk) recordDispute(
 	case err != nil || !found:
 		return err
 	case order.PaidAt.IsZero() && !order.Interval.IsZero():
-		return providerFailed(errUnpaid)
-	case order.PaidAt.IsZero(), order.Payment != state.Payment, order.PaidThrough() != provider.Name(),
-		order.Currency != state.Currency, state.Live != (owner.Mode == licensing.Live):
+		return d.unpaid(ctx, provider, order, state)
+	case order.PaidAt.IsZero(), order.Currency != state.Currency, state.Live != (owner.Mode == licensing.Live):
 		return nil // of no payment that an order keeps
 	case recorded != nil && (recorded.Kind != licensing.KindOfDispute || recorded.OrderNo != order.OrderNo):
 		return nil
 	}
-	return d.node.NoteDispute(ctx, order, licensing.NoteDispute{Recorded: recorded, Dispute: licensing.Payment{
+	note := licensing.NoteDispute{Recorded: recorded, Dispute: licensing.Payment{
 		Kind: licensing.KindOfDispute, Provider: provider.Name(), Reference: state.ID,
 		State:  disputeState(state.Outcome),
-		Amount: withoutTax(order, state, order.Refundable()), Currency: order.Currency, Fee: state.Fee,
-	}}, provider.SuspendOnDispute())
+		Amount: withoutTax(order.Amount, order.Refunds, state, order.Refundable()), Currency: order.Currency,
+		Fee: state.Fee,
+	}}
+	if order.Payment != state.Payment || order.PaidThrough() != provider.Name() {
+		further, err := d.furtherPayment(ctx, provider, order, state)
+		if err != nil || !isFurther(further, &order) {
+			return err
+		}
+		note.Further = &licensing.FurtherDisputed{Payment: *further}
+		note.Dispute.Amount = withoutTax(further.Amount, order.InvoiceRefunds, state, further.Amount-further.Returned)
+	}
+	return d.node.NoteDispute(ctx, order, note, provider.SuspendOnDispute())
 }
 
 func disputeState(outcome Outcome) licensing.PaymentState {
@@ -75,8 +85,8 @@ func disputeState(outcome Outcome) licensing.PaymentState {
 	return licensing.PaymentOpen
 }
 
-// orderOf returns the order of a state. Of a dispute the provider may not tell the number, as for the payment of a
-// subscription: then the payment leads to the order.
+// orderOf returns the order of a state. Of a dispute the provider may not tell the number: then the payment leads to
+// the order.
 func (d *Desk) orderOf(
 	ctx context.Context, provider Provider, owner licensing.Owner, state State,
 ) (order licensing.Order, found bool, err error) {
@@ -96,8 +106,8 @@ func (d *Desk) orderOf(
 	return order, err == nil, err
 }
 
-// askDisputesDue asks about the open disputes of an order about which a sweep must ask by now. asked is false if there
-// are none.
+// askDisputesDue asks about the disputes of an order about which a sweep must ask by now. asked is false if there are
+// none.
 func (d *Desk) askDisputesDue(ctx context.Context, order licensing.Order) (asked bool, err error) {
 	if order.DisputeAskAt.IsZero() || order.DisputeAskAt.After(d.node.Now()) {
 		return false, nil
@@ -107,10 +117,14 @@ func (d *Desk) askDisputesDue(ctx context.Context, order licensing.Order) (asked
 		return true, err
 	}
 	provider := d.calling(order.PaidThrough(), order.Owner)
+	if order.Provider == licensing.ProviderOutside {
+		provider = d.providers.Of(order.Owner) // which has taken a second payment
+	}
 	if provider == nil {
 		return true, nil // the provider may be set up again
 	}
-	for _, id := range order.OpenDisputes() {
+	ids, err := d.node.DisputesDue(ctx, order)
+	for _, id := range ids {
 		err = errors.Join(err, d.askDispute(ctx, provider, order.Owner, id))
 	}
 	return true, err

@@ -1,7 +1,9 @@
 package payment_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -212,8 +214,104 @@ func TestDisputeMeanwhile(t *testing.T) {
 		if now := w.now(o); (now.RefundedAmount() == 100) != done || w.revoked(o) != done {
 			t.Errorf("the refund is %s: %+v", end, now)
 		}
+		w.verify()
+		w.recounted("a refund was pending", o, here)
 	}
 	w.verify()
+}
+
+// recounted lets a sweep ask about the lost dispute of the whole payment of an order. All of the payment is lost then.
+func (w *fixture) recounted(what string, o licensing.Order, desk *payment.Desk) {
+	w.t.Helper()
+	if err := desk.AskCheckoutsDue(w.ctx); err != nil {
+		w.t.Error(err)
+	}
+	if now := w.now(o); now.RefundedAmount() != 100 || now.RefundedAt.IsZero() || now.RefundDue || !w.revoked(o) ||
+		!now.DisputeAskAt.IsZero() {
+		w.t.Errorf("%s, and the lost dispute counts: %+v", what, now)
+	}
+	w.verify()
+}
+
+// TestDisputeCountsAgain: a lost dispute counts all that the bank has taken, whatever becomes of refunds of the payment
+// before and after.
+func TestDisputeCountsAgain(t *testing.T) {
+	w := newFixture(t)
+	c := &court{newDashboard(w.bank), true}
+	_, here := w.open(w.store, c)
+	_, there := w.open(w.other, c)
+	lose := func(o licensing.Order) { w.called(c.rule(o, 100, payment.OutcomeLost), here, there) }
+
+	for _, amount := range []int64{0, 60} { // the answer about a refund is lost, then the dispute is lost
+		for _, made := range []bool{false, true} {
+			o := w.paid()
+			w.bank.next = []answer{{says: errDown, moves: made}}
+			if _, _, err := here.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Amount: amount},
+				nil); !errors.Is(err, providerFailed) {
+				t.Error(err)
+			}
+			lose(o)
+			now, asked := w.now(o), cmp.Or(amount, 100)
+			if !now.RefundDue || now.OpenRefund() != asked || now.RefundedAmount() != 100-asked {
+				t.Errorf("the bank may have made the refund of %d: %+v", asked, now)
+			}
+			if w.verify(); made {
+				w.called(c.set(o, "bank_"+now.RefundNo, now.RefundNo, asked, payment.OutcomeDone), here, there)
+				if got := w.now(o); got.RefundedAmount() != 100 || got.Uncounted != asked || !w.revoked(o) {
+					t.Errorf("the bank has made the refund of %d: %+v", asked, got)
+				}
+				w.called(c.rule(o, 100, payment.OutcomeWon), here, there)
+				if got := w.now(o); got.RefundedAmount() != asked || got.RefundDue {
+					t.Errorf("the dispute is won after all: %+v", got)
+				}
+				w.verify()
+				continue
+			}
+			w.bank.next = []answer{{says: payment.ErrRefused}} // since the dispute is lost
+			w.clock.advance(time.Hour)
+			if err := here.SendRefundsDue(w.ctx); !errors.Is(err, payment.ErrRefused) {
+				t.Errorf("the bank has refused, and the sweep says: %v", err)
+			}
+			w.recounted("a refund was refused", o, here)
+			if err := here.SendRefundsDue(w.ctx); err != nil || w.bank.asked[o.OrderNo] != 2 {
+				t.Errorf("the bank was asked %d times: %v", w.bank.asked[o.OrderNo], err)
+			}
+		}
+	}
+
+	o := w.paid() // the refund is made, then the dispute is lost, then the refund fails
+	if _, _, err := here.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Amount: 60}, nil); err != nil {
+		t.Fatal(err)
+	}
+	lose(o)
+	number := w.refundOf(o)
+	w.called(c.set(o, "bank_"+number, number, 60, payment.OutcomeFailed), here, there)
+	w.recounted("a refund has failed after it was made", o, there)
+
+	o = w.paid() // two disputes of the same money
+	lose(o)
+	w.called(c.ruleAbout("second_"+o.OrderNo, o, 100, payment.OutcomeLost), here, there)
+	if now := w.now(o); now.RefundedAmount() != 100 || now.Uncounted != 100 {
+		t.Errorf("two lost disputes: %+v", now)
+	}
+	w.called(c.rule(o, 100, payment.OutcomeWon), here, there)
+	w.recounted("one of two lost disputes is won after all", o, here)
+}
+
+// refundOf returns the number of the only refund of an order that has a record.
+func (w *fixture) refundOf(o licensing.Order) string {
+	w.t.Helper()
+	list, err := w.node.ListPayments(w.ctx, owner, o.OrderNo, store.Page{Limit: 100})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, p := range list.Items {
+		if p.Kind == licensing.KindOfRefund {
+			return p.Reference
+		}
+	}
+	w.t.Fatalf("no refund among %+v", list.Items)
+	return ""
 }
 
 // TestDisputeSweep: a sweep asks about open disputes each day.
@@ -225,7 +323,7 @@ func TestDisputeSweep(t *testing.T) {
 	w.called(c.rule(o, 100, payment.OutcomeOpen), desk)
 	c.rule(o, 100, payment.OutcomeLost)
 	for _, after := range []time.Duration{time.Hour, 25 * time.Hour} {
-		w.clock.ahead += after
+		w.clock.advance(after)
 		if err := desk.AskCheckoutsDue(w.ctx); err != nil {
 			t.Fatal(err)
 		}

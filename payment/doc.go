@@ -18,10 +18,12 @@
 //   - subscription.go: subscriptions and their invoices, from callbacks and from the sweep
 //   - subscriptionchange.go: changes of subscriptions that the shop requests
 //   - callback.go: what follows a callback of a provider
-//   - refund.go: refunds, from the request to the record, with retries
-//   - invoicerefund.go: refunds of later invoices of subscriptions, which are made at the provider
+//   - refund.go: refunds, from the request to the record, with retries: at once and later by a sweep
+//   - furtherpayment.go: second payments of orders, which go back, and refunds of later invoices of subscriptions
+//   - invoicerefund.go: callbacks about these refunds
 //   - refundcallback.go: callbacks about our refunds, and about refunds that were made at the provider
 //   - dispute.go: disputes of payments
+//   - providerevents.go: the provider's list of events, for refunds and disputes whose callbacks are lost
 //   - sandbox.go: the provider of test mode
 //   - sandboxsubscription.go: subscriptions in the sandbox
 //   - play.go: what buyers and banks do in the sandbox

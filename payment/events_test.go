@@ -35,7 +35,7 @@ func TestRefundEventNamesItsRequester(t *testing.T) {
 	if e := latest(licensing.OrderRef(owner, o.OrderNo)); e.Type != licensing.EventOrderPaid {
 		t.Errorf("before the refund, the latest event is %s", e.Type)
 	}
-	w.clock.ahead += time.Minute
+	w.clock.advance(time.Minute)
 	if err := elsewhere.SendRefundsDue(w.ctx); err != nil {
 		t.Fatal(err)
 	}

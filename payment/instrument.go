@@ -101,6 +101,16 @@ func (p *instrumented) Invoices(ctx context.Context, order licensing.Order) (ids
 	return ids, err
 }
 
+// Events implements Provider. It counts as a look.
+func (p *instrumented) Events(ctx context.Context, since time.Time, after string) (page EventPage, err error) {
+	outcome := outcomeFailed
+	defer p.count(operationLook, time.Now(), &outcome)
+	if page, err = p.Provider.Events(ctx, since, after); err == nil || errors.Is(err, ErrUnknownObject) {
+		outcome = outcomeOK
+	}
+	return page, err
+}
+
 // Portal implements Provider.
 func (p *instrumented) Portal(ctx context.Context, order licensing.Order) (url string, err error) {
 	outcome := outcomeFailed

@@ -10,51 +10,45 @@ import (
 // errNoInvoice makes the provider repeat the callback about a refund.
 var errNoInvoice = errors.New("the refunded invoice is not recorded yet")
 
-// recordInvoiceRefund stores what the provider says about a refund of a later invoice of an order's subscription. The
-// callback may come before the invoice's own callback.
-func (d *Desk) recordInvoiceRefund(
+// recordFurtherRefund stores what the provider says about a refund of a further payment of an order: our own, or made
+// at the provider.
+func (d *Desk) recordFurtherRefund(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) error {
-	named := licensing.Payment{Kind: licensing.KindOfInvoice, Provider: provider.Name(), Reference: state.Invoice}
-	invoice, err := d.node.ReadPayment(ctx, order.Owner, named)
-	if err == nil && invoice == nil {
-		if err = d.findInvoices(ctx, provider, order); err == nil {
-			invoice, err = d.node.ReadPayment(ctx, order.Owner, named)
-		}
-	}
-	switch {
-	case err != nil:
+	further, err := d.furtherPayment(ctx, provider, order, state)
+	if err != nil || !isFurther(further, &order) {
 		return err
-	case invoice == nil:
-		return providerFailed(errNoInvoice)
-	case invoice.Kind != licensing.KindOfInvoice || invoice.OrderNo != order.OrderNo:
-		return nil
 	}
 	refund := licensing.Payment{
 		Kind: licensing.KindOfInvoiceRefund, OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID,
-		ProviderID: state.ID, Refunds: invoice.Reference, Currency: order.Currency, By: licensing.Provider,
-		Amount: Share(state.Amount, max(state.Charged, invoice.Amount), invoice.Amount), ProductID: invoice.ProductID,
+		Refunds: further.Reference, Currency: order.Currency, By: licensing.Provider,
+		Amount:    withoutTax(further.Amount, order.InvoiceRefunds, state, further.Amount-further.Returned),
+		ProductID: further.ProductID,
 	}
-	left, taxed := invoice.Amount-invoice.Returned, state.Charged > invoice.Amount
-	if taxed && (state.AllBack || refund.Amount > left) {
-		refund.Amount = left // the refunds before were rounded
+	open, own := order.OpenReturn(state.Refund)
+	if own {
+		refund = order.ReturnOf(further, open)
 	}
-	switch state.Outcome {
-	case OutcomeDone:
-		refund.PaidAt = state.At
-	case OutcomeFailed:
-		refund.State = licensing.PaymentFailed
-	default:
-		refund.State = licensing.PaymentPending
+	if state.Refund != "" && licensing.OwnRefund(state.Refund) {
+		refund.Reference = state.Refund
 	}
-	if state.Outcome == OutcomeFailed {
+	refund.ProviderID = state.ID
+	setOutcome(&refund, state)
+	if state.Outcome == OutcomeFailed && !own {
 		recorded, err := d.node.ReadPayment(ctx, order.Owner, refund)
 		if err != nil || recorded == nil { // the money has not left the shop
 			return err
 		}
 	}
-	err = d.node.RecordInvoiceRefund(ctx, order, refund)
-	if errors.Is(err, licensing.ErrRefundMisfit) {
+	if refund.Amount == 0 { // it has sent back tax only, as all of the price is back, or by rounding
+		return nil
+	}
+	err = d.node.RecordInvoiceRefund(ctx, order, further.Kind, refund)
+	switch {
+	case !errors.Is(err, licensing.ErrRefundMisfit):
+	case licensing.OwnRefund(refund.Reference): // the provider has sent money that we wanted to send back
+		return providerFailed(err)
+	default:
 		d.node.ReportMisfit(order, state.ID, err)
 		return nil
 	}

@@ -132,7 +132,7 @@ func TestPendingRefund(t *testing.T) {
 			t.Errorf("%s: the records are %v", name, states)
 		}
 		for range 2 {
-			w.clock.ahead += time.Hour
+			w.clock.advance(time.Hour)
 			_ = elsewhere.SendRefundsDue(w.ctx) // says that the bank has refused, if so
 		}
 		now := w.now(o)

@@ -14,25 +14,24 @@ import (
 type Desk struct {
 	node      *service.Service
 	providers Providers
-	checks    *fair.Places[string] // of Check, by the number of the order
-	asks      *fair.Places[string] // of enterAsks, by the number of the order or the id of the dispute
+	// The turns of callers who ask about the same object: of Check by the number of the order, and of others by the
+	// number of the order or the id of the dispute. Fairly bounds how many ask at the same time.
+	checks, asks *fair.Places[string]
 }
 
 // NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.
 func NewDesk(n *service.Service, providers Providers) *Desk {
 	return &Desk{
-		node: n, providers: providers,
-		checks: fair.New[string](fair.Config{Places: requestPlaces, Each: 1}),
-		asks:   fair.New[string](fair.Config{Places: requestPlaces, Waiting: requestsWaiting, Each: 1}),
+		node: n, providers: providers, checks: fair.NewTurns[string](), asks: fair.NewTurns[string](),
 	}
 }
 
 // Pay pays an order, when the customer presses Pay. It returns the order after the payment, or the URL of the
 // provider where the customer must pay. Pay does not charge again for an order that is paid or refunded. If a
-// refund is due, Pay tries the refund.
+// refund is due that no node has tried recently, Pay tries the refund.
 func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.Order, redirect string, err error) {
 	if order.RefundDue {
-		paid, err = d.sendRefund(ctx, order, false)
+		paid, err = d.sendRefund(ctx, order, true)
 		return paid, "", err
 	}
 	if !order.PaidAt.IsZero() {
@@ -68,16 +67,16 @@ func (d *Desk) Confirm(
 ) (licensing.Order, error) {
 	result, err := d.node.PayOrder(ctx, order, payment)
 	if err != nil || !result.RefundDue {
-		return result.Order, err
+		return result.Order(), err
 	}
-	return d.sendRefund(ctx, result.Order, false)
+	return d.sendRefund(ctx, result.Order(), false)
 }
 
 // Cancel cancels an order at the customer's request.
 func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	result, err := d.node.CancelOrder(ctx, order)
-	d.Canceled(ctx, result.Order)
-	return result.Order, err
+	d.Canceled(ctx, result.Order())
+	return result.Order(), err
 }
 
 // Canceled ends the open checkout of a canceled order. If that fails, a sweep tries again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,9 +25,15 @@ import (
 var owner = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
 
 // clock is a clock that tests advance, so that orders expire.
-type clock struct{ ahead time.Duration }
+type clock struct{ ahead atomic.Int64 }
 
-func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
+func (c *clock) now() time.Time { return time.Now().Add(c.by()) }
+
+// by returns how far the clock is ahead of the time of day.
+func (c *clock) by() time.Duration { return time.Duration(c.ahead.Load()) }
+
+// advance moves the clock. A goroutine of the node may read the clock meanwhile.
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // setup starts a service on an etcd of its own. The test runs in parallel with other tests.
 func setup(t *testing.T) (*service.Service, *clock, context.Context) {
@@ -149,7 +156,7 @@ func TestDesk(t *testing.T) {
 	}
 
 	expired := create()
-	clock.ahead = 25 * time.Hour
+	clock.advance(25 * time.Hour)
 	check("expired", expired, licensing.OrderExpired, false, false)
 	if _, err := desk.Cancel(ctx, expired); !errors.Is(err,
 		&licensing.Error{Reason: licensing.ReasonInvalidOrderState}) {

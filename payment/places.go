@@ -3,6 +3,7 @@ package payment
 import (
 	"context"
 	"errors"
+	"time"
 
 	"licet/internal/fair"
 	"licet/licensing"
@@ -10,8 +11,9 @@ import (
 
 const (
 	// requestPlaces bounds the requests to providers under way. Owners share the places, so the slow provider of one
-	// owner leaves places for the others.
-	requestPlaces = 256
+	// owner leaves places for the others. There are as many connections to Stripe as places: a request that has a place
+	// waits for no other owner's.
+	requestPlaces = 64
 	// requestsWaiting bounds the requests that wait for a place.
 	requestsWaiting = 1024
 )
@@ -77,6 +79,11 @@ func (p *sharing) Change(ctx context.Context, order licensing.Order, change Chan
 // Invoices implements Provider.
 func (p *sharing) Invoices(ctx context.Context, order licensing.Order) ([]string, error) {
 	return inPlace(ctx, p, func() ([]string, error) { return p.Provider.Invoices(ctx, order) })
+}
+
+// Events implements Provider.
+func (p *sharing) Events(ctx context.Context, since time.Time, after string) (EventPage, error) {
+	return inPlace(ctx, p, func() (EventPage, error) { return p.Provider.Events(ctx, since, after) })
 }
 
 // Portal implements Provider.

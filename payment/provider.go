@@ -20,6 +20,10 @@ type Provider interface {
 	// [licensing.InvalidField], for the request that wants to create the order. It does not ask the provider.
 	Accepts(order licensing.Order) error
 
+	// AcceptsRefund returns nil if the provider can send the amount of a refund back. Otherwise it returns an error of
+	// [licensing.InvalidField], for the request that wants the refund. It does not ask the provider.
+	AcceptsRefund(refund licensing.Payment) error
+
 	// SuspendOnDispute reports whether the account wants the license suspended while a buyer disputes its payment.
 	SuspendOnDispute() bool
 
@@ -28,10 +32,11 @@ type Provider interface {
 	// other error the attempt may have a checkout.
 	Begin(ctx context.Context, order licensing.Order) (Step, error)
 
-	// Look returns what the provider says now about an object, or ErrUnknownObject.
+	// Look returns what the provider says now about an object, ErrUnknownObject, or ErrForbidden if the key of the
+	// provider may not read it.
 	Look(ctx context.Context, object Object) (State, error)
 
-	// End makes sure that nobody can pay in an open checkout of the order. It is a no-op if there is no open checkout.
+	// End closes the open checkouts of an order, so that no buyer can pay there. End is a no-op if there is none.
 	// A payment may have been faster: look at the checkout afterwards.
 	End(ctx context.Context, order licensing.Order) error
 
@@ -48,6 +53,12 @@ type Provider interface {
 	// Invoices returns the ids of the paid invoices of an order's subscription, the newest first, and at least those of
 	// the latest years.
 	Invoices(ctx context.Context, order licensing.Order) ([]string, error)
+
+	// Events returns a page of the refunds and disputes at the provider, by the events that tell of them, the newest
+	// first: those since a time, or all that the provider keeps if it is zero, and only those older than the event with
+	// the id after, unless that is empty. It returns ErrUnknownObject if the provider does not keep that event any
+	// more, and ErrForbidden if the key of the provider may not read events.
+	Events(ctx context.Context, since time.Time, after string) (EventPage, error)
 
 	// Portal returns the URL of a page of the provider where the buyer changes the card of the order's subscription.
 	// The URL is for the buyer alone, and is valid for a short time. It returns ErrRefused if there is no such page.
@@ -88,11 +99,13 @@ func ForMode(mode licensing.Mode, p Provider) Providers {
 // Errors of providers.
 var (
 	// ErrRefused means that the provider definitely does not make a refund, or a change of a subscription.
-	ErrRefused = errors.New("the payment provider refuses")
+	ErrRefused = errors.New("the payment provider refused the request")
 	// ErrAttemptSpent means that an attempt has made no checkout and never will.
 	ErrAttemptSpent = errors.New("this attempt to pay can't have a checkout at the payment provider any more")
 	// ErrUnknownObject means that the provider has no such object.
 	ErrUnknownObject = errors.New("the payment provider does not know the object")
+	// ErrForbidden means that the key of the provider lacks a permission.
+	ErrForbidden = errors.New("the key of the payment provider lacks a permission")
 	// ErrSignature means that a callback does not come from the provider, or is too old.
 	ErrSignature = errors.New("the signature of the callback is wrong or too old")
 )
@@ -130,7 +143,7 @@ const (
 type State struct {
 	Object
 	// OrderNo is the number of our order, as Begin told it to the provider. It is empty if the object is of no order of
-	// ours. A dispute has none: Payment leads to the order.
+	// ours. A dispute may have none: then Payment leads to the order.
 	OrderNo string
 	// Refund is our number of a refund. It is empty for a refund that was made at the provider, not through Refund.
 	Refund string
@@ -148,25 +161,29 @@ type State struct {
 	// is a part of it, and so also includes tax. AllBack reports that the refunds of the payment leave nothing of it.
 	Charged int64
 	AllBack bool
-	EndsAt  time.Time // of a checkout
+	// Smallest is set along with Charged: all amounts of the provider in the currency are multiples of it. 0 means 1.
+	Smallest int64
+	EndsAt   time.Time // of a checkout
 
 	Subscription string    // the provider's id of the subscription of a checkout, invoice or subscription
-	Invoice      string    // the provider's id of the first invoice of a checkout, or of the invoice of a refund
+	Invoice      string    // the provider's id of the first invoice of a checkout, or that of a refund or a dispute
 	PeriodStart  time.Time // the begin of the period that an invoice pays for
 	PeriodEnd    time.Time // the end of the period that an invoice pays for, or that a subscription is in
 	Changed      string    // our number of the latest change of a subscription's amount; see Change.Once
+	ChangedFrom  time.Time // the begin of the first period with this change, if it was for the next one; zero: unknown
 	CancelAt     time.Time // when a subscription ends; zero: it renews
 }
 
-// Change is a change of a subscription. Exactly one field is set, except that Once may go with Amount.
+// Change is a change of a subscription. Exactly one of End, Resume and Amount is set.
 type Change struct {
 	End    End   // end the subscription
 	Resume bool  // let a subscription renew that would end with its period
 	Amount int64 // renew for another amount, in the minor unit of ISO 4217
 	// Prorate: the buyer pays the difference for the rest of the period at once, or gets a credit.
 	Prorate bool
-	// Once is our number of the change. A provider makes the change once for each number, and then tells the number
-	// along with the state of the subscription.
+	// Once is our number of the change; empty: it has none. A provider makes the change once for each number, so a call
+	// that arrives late undoes nothing. After a change of the amount, the provider tells the number along with the
+	// state of the subscription.
 	Once string
 }
 

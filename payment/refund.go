@@ -28,6 +28,9 @@ const recordTime = time.Second
 func (d *Desk) Refund(
 	ctx context.Context, owner licensing.Owner, orderNo string, request licensing.RequestRefund, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
+	if err := d.acceptsRefund(ctx, owner, orderNo, request.Amount); err != nil {
+		return licensing.Order{}, false, err
+	}
 	order, number, replayed, err := d.node.RequestRefund(ctx, owner, orderNo, request, once)
 	if replayed && err == nil && order.RefundedAt.IsZero() && (!order.RefundDue || order.RefundNo != number) {
 		named := licensing.Payment{Kind: licensing.KindOfRefund, Reference: number}
@@ -52,12 +55,36 @@ func (d *Desk) Refund(
 	return order, false, err
 }
 
+// acceptsRefund refuses a refund of an amount that the provider of an order can't send back. 0 is all that is left.
+func (d *Desk) acceptsRefund(ctx context.Context, owner licensing.Owner, orderNo string, amount int64) error {
+	if amount == 0 {
+		return nil
+	}
+	order, err := d.node.Order(ctx, owner, orderNo)
+	switch {
+	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
+		return nil // unless the request is repeated, it gets this answer
+	case err != nil:
+		return err
+	}
+	provider := d.calling(order.PaidThrough(), owner)
+	if provider == nil {
+		return nil
+	}
+	return provider.AcceptsRefund(licensing.Payment{Amount: amount, Currency: order.Currency})
+}
+
 // SendRefundsDue tries all refunds that are due and that no node has tried recently. It is a sweep for
 // service.Sweeps. Any number of nodes may run it.
 func (d *Desk) SendRefundsDue(ctx context.Context) error {
 	return d.node.EachRefundDue(ctx, func(ctx context.Context, order licensing.Order) error {
-		_, err := d.sendRefund(ctx, order, true)
-		return err
+		now, err := d.sendRefund(ctx, order, true)
+		if err != nil {
+			if now, _ = d.node.Order(ctx, order.Owner, order.OrderNo); now.OrderNo == "" {
+				return err
+			}
+		}
+		return errors.Join(err, d.sendReturns(ctx, now))
 	})
 }
 
@@ -73,32 +100,33 @@ func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background
 	if err != nil {
 		return licensing.Order{}, stillDue(err)
 	}
+	now := tried.Order()
 	switch {
-	case !background && (!tried.RefundDue || tried.Order.RefundNo != order.RefundNo):
-		return d.closedRefund(ctx, order.Refund(), tried.Order)
+	case !background && (!tried.RefundDue || now.RefundNo != order.RefundNo):
+		return d.closedRefund(ctx, order.Refund(), now)
 	case !tried.RefundDue:
-		return tried.Order, nil
+		return now, nil
 	}
-	state, err := requestRefund(ctx, provider, tried.Order)
+	state, err := requestRefund(ctx, provider, now)
 	switch {
 	case errors.Is(err, ErrRefused):
-		if _, failed := d.node.WithdrawRefund(ctx, tried.Order); failed != nil {
+		if _, failed := d.node.WithdrawRefund(ctx, now, state.ID); failed != nil {
 			err = errors.Join(err, failed) // a later call gets the same refusal
 		}
 		return licensing.Order{}, providerFailed(err)
 	case err != nil:
 		return licensing.Order{}, providerFailed(err)
 	}
-	return d.settleRefund(ctx, tried.Order, state)
+	return d.finishRefund(ctx, now, state)
 }
 
-// settleRefund records what has become of the open refund of an order, which the provider has not refused.
-func (d *Desk) settleRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
+// finishRefund records the outcome of the open refund of an order, which the provider has not refused.
+func (d *Desk) finishRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
 	if state.Outcome == OutcomeDone {
 		return d.recordRefund(ctx, order, state)
 	}
 	result, err := d.node.NotePendingRefund(ctx, order, state.ID)
-	return result.Order, stillDue(err)
+	return result.Order(), stillDue(err)
 }
 
 // closedRefund returns an order whose given refund was open. If another call has recorded that the provider has
@@ -129,7 +157,7 @@ func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order)
 		return d.recordRefund(ctx, order, State{})
 	}
 	if order.RefundRetryAt.IsZero() {
-		if _, err := d.node.WithdrawRefund(ctx, order); err != nil {
+		if _, err := d.node.WithdrawRefund(ctx, order, ""); err != nil {
 			return licensing.Order{}, stillDue(err)
 		}
 	}
@@ -138,7 +166,8 @@ func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order)
 
 // requestRefund asks the provider for the open refund of an order, unless no provider has the money of the order. It
 // only looks at a refund that was made at the provider. If the provider has taken the refund, the outcome is done or
-// pending.
+// pending. If the refund has failed, the error is ErrRefused, and the state has its id: a refund that the provider has
+// refused to make has none.
 func requestRefund(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
 	if !order.AtProvider() {
 		return State{Outcome: OutcomeDone}, nil
@@ -157,7 +186,10 @@ func requestRefund(ctx context.Context, provider Provider, order licensing.Order
 	} else {
 		state, err = provider.Look(ctx, Object{Kind: ObjectRefund, ID: refund.Reference})
 	}
-	if err == nil && state.Outcome == OutcomeFailed {
+	switch {
+	case err != nil:
+		state = State{}
+	case state.Outcome == OutcomeFailed:
 		err = ErrRefused
 	}
 	endSpan(span, err)
@@ -167,7 +199,7 @@ func requestRefund(ctx context.Context, provider Provider, order licensing.Order
 // recordRefund stores that the provider has made the open refund of an order.
 func (d *Desk) recordRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
 	result, err := d.node.RecordRefund(ctx, order, service.MadeRefund{ProviderID: state.ID, At: state.At})
-	return result.Order, stillDue(err)
+	return result.Order(), stillDue(err)
 }
 
 // stillDue returns the error for a failed step of a due refund. If the step was not executed, the error becomes

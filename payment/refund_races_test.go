@@ -59,7 +59,7 @@ func TestOldRefusal(t *testing.T) {
 		t.Errorf("the money went back %d times, and a refund is due: %v", w.bank.returned[o.OrderNo],
 			w.now(o).RefundDue)
 	}
-	w.clock.ahead += time.Hour
+	w.clock.advance(time.Hour)
 	if err := elsewhere.SendRefundsDue(w.ctx); err != nil {
 		t.Error(err)
 	}
@@ -158,7 +158,7 @@ func TestPassSurvivesPanic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.clock.ahead += time.Minute
+	w.clock.advance(time.Minute)
 	_, desk := w.open(w.other, fragile{w.bank, orders[1].OrderNo})
 	if err := desk.SendRefundsDue(w.ctx); !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("the pass says: %v", err)
@@ -211,7 +211,7 @@ func TestPassAfterAnother(t *testing.T) {
 		providerFailed) {
 		t.Fatal(err)
 	}
-	w.clock.ahead += time.Minute
+	w.clock.advance(time.Minute)
 	first := true
 	_, late := w.open(&storetest.Faulty{Store: w.other, OnLoad: func([]store.Want) error {
 		if first {

@@ -259,6 +259,7 @@ func TestProviderFails(t *testing.T) {
 				return err
 			},
 			"the pay page": func(o licensing.Order) error {
+				w.clock.advance(time.Minute) // the page does not repeat a refund that a node has just tried
 				_, _, err := elsewhere.Pay(w.ctx, w.now(o))
 				return err
 			},
@@ -266,7 +267,7 @@ func TestProviderFails(t *testing.T) {
 				if err := elsewhere.SendRefundsDue(w.ctx); err != nil { // too early
 					return err
 				}
-				w.clock.ahead += time.Minute
+				w.clock.advance(time.Minute)
 				return elsewhere.SendRefundsDue(w.ctx)
 			},
 		} {
@@ -308,7 +309,7 @@ func TestProviderRefuses(t *testing.T) {
 		if now := w.now(o); now.StateReason != "" || now.RefundTries != 1 || !now.RefundRetryAt.IsZero() {
 			t.Errorf("left are %+v", now)
 		}
-		w.clock.ahead += 2 * time.Hour
+		w.clock.advance(2 * time.Hour)
 		if err := w.desk.SendRefundsDue(w.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +328,7 @@ func TestProviderRefuses(t *testing.T) {
 	if _, _, err := w.desk.Pay(w.ctx, canceled); !errors.Is(err, providerFailed) {
 		t.Errorf("the refund was refused, and Pay says: %v", err)
 	}
-	w.clock.ahead += time.Minute
+	w.clock.advance(time.Minute)
 	if err := w.desk.SendRefundsDue(w.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +370,7 @@ func TestRefundsAreCounted(t *testing.T) {
 		t.Error(err)
 	}
 	counted("due 2, asked 4, made 1, refused 1")
-	w.clock.ahead += time.Minute
+	w.clock.advance(time.Minute)
 	w.bank.next = []answer{{says: errDown}}
 	if err := w.desk.SendRefundsDue(w.ctx); !errors.Is(err, providerFailed) {
 		t.Error(err)
@@ -390,7 +391,7 @@ func TestOnePassPerPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pass, pause := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {
-		w.clock.ahead += pause + time.Second
+		w.clock.advance(pause + time.Second)
 		for range 3 {
 			for _, desk := range []*payment.Desk{w.desk, elsewhere} {
 				_ = desk.SendRefundsDue(w.ctx) // it says that the bank is down

@@ -10,6 +10,18 @@ import (
 // errUnpaid makes the provider repeat the callback about a refund or a dispute.
 var errUnpaid = errors.New("the payment of the subscription is not recorded yet")
 
+// unpaid returns the error for a refund or a dispute of a subscription that is not paid: nil if the order does not
+// count the payment, since the payment does not fit the order.
+func (d *Desk) unpaid(ctx context.Context, provider Provider, order licensing.Order, state State) error {
+	unmatched, err := d.node.ReadPayment(ctx, order.Owner, licensing.Payment{
+		Kind: licensing.KindOfUnmatched, Provider: provider.Name(), Reference: state.Payment,
+	})
+	if err != nil || unmatched != nil {
+		return err
+	}
+	return providerFailed(errUnpaid)
+}
+
 // recordRefundState stores what the provider says about a refund that a callback named: the open refund of the order,
 // a refund that has a record and fails after it was made, or a refund that was made at the provider.
 func (d *Desk) recordRefundState(
@@ -17,17 +29,14 @@ func (d *Desk) recordRefundState(
 ) (licensing.Order, error) {
 	order, err := d.paidBefore(ctx, provider, order, state)
 	if err == nil && order.PaidAt.IsZero() && !order.Interval.IsZero() {
-		return licensing.Order{}, providerFailed(errUnpaid)
+		return order, d.unpaid(ctx, provider, order, state)
 	}
-	if err != nil || order.PaidThrough() != provider.Name() || order.Currency != state.Currency ||
+	if err != nil || order.PaidAt.IsZero() || order.Currency != state.Currency ||
 		state.Live != (order.Owner.Mode == licensing.Live) {
 		return order, err
 	}
-	if order.Payment != state.Payment {
-		if order.Subscribed() && state.Invoice != "" {
-			return order, d.recordInvoiceRefund(ctx, provider, order, state)
-		}
-		return order, nil
+	if order.Payment != state.Payment || order.PaidThrough() != provider.Name() {
+		return order, d.recordFurtherRefund(ctx, provider, order, state)
 	}
 	if order.Refunds == 0 && !order.RefundedAt.IsZero() { // by an older build, without a record
 		return order, nil
@@ -53,14 +62,14 @@ func (d *Desk) recordKnownRefund(
 	case number == "":
 		return order, false, nil
 	case open && state.Outcome != OutcomeFailed:
-		now, err = d.settleRefund(ctx, order, state)
+		now, err = d.finishRefund(ctx, order, state)
 		return now, true, err
 	case open:
-		result, err := d.node.WithdrawRefund(ctx, order)
+		result, err := d.node.WithdrawRefund(ctx, order, state.ID)
 		if err != nil {
 			return licensing.Order{}, true, err
 		}
-		order = result.Order
+		order = result.Order()
 	}
 	recorded, err := d.node.ReadPayment(ctx, order.Owner, licensing.Payment{
 		Kind: licensing.KindOfRefund, Provider: order.PaidThrough(), Reference: number,
@@ -103,9 +112,11 @@ func (d *Desk) paidBefore(
 func (d *Desk) noteRefund(
 	ctx context.Context, provider Provider, order licensing.Order, state State, again bool,
 ) (licensing.Order, error) {
-	noted, err := d.node.NoteRefund(ctx, order, licensing.NoteRefund{
-		ProviderID: state.ID, Amount: withoutTax(order, state, order.PaidAmount()-order.RefundedAmount()),
-	})
+	amount := withoutTax(order.Amount, order.Refunds, state, order.PaidAmount()-order.RefundedAmount())
+	if amount == 0 { // it has sent back tax only, as all of the price is back, or by rounding
+		return order, nil
+	}
+	noted, err := d.node.NoteRefund(ctx, order, licensing.NoteRefund{ProviderID: state.ID, Amount: amount})
 	switch {
 	case errors.Is(err, licensing.ErrRefundClosed): // by another call
 		return order, nil
@@ -123,6 +134,6 @@ func (d *Desk) noteRefund(
 	if state, err = d.look(ctx, provider, state.Object); err != nil {
 		return licensing.Order{}, providerFailed(err)
 	}
-	order, _, err = d.recordKnownRefund(ctx, noted.Order, state.ID, state)
+	order, _, err = d.recordKnownRefund(ctx, noted.Order(), state.ID, state)
 	return order, err
 }

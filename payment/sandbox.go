@@ -40,7 +40,10 @@ func (Sandbox) Name() licensing.PaymentProvider { return licensing.ProviderSandb
 // Accepts accepts every order.
 func (Sandbox) Accepts(licensing.Order) error { return nil }
 
-// SuspendOnDispute is false: nobody disputes a payment of the sandbox.
+// AcceptsRefund accepts every refund.
+func (Sandbox) AcceptsRefund(licensing.Payment) error { return nil }
+
+// SuspendOnDispute is false: payments of the sandbox have no disputes.
 func (Sandbox) SuspendOnDispute() bool { return false }
 
 // Begin completes the payment at once.
@@ -135,6 +138,9 @@ func (s Sandbox) refundOutcome(ctx context.Context, order licensing.Order, numbe
 	}
 	return OutcomeFailed, nil
 }
+
+// Events returns none: nothing is refunded or disputed at the sandbox, and no callback is lost for good.
+func (Sandbox) Events(context.Context, time.Time, string) (EventPage, error) { return EventPage{}, nil }
 
 // Portal refuses: the buyers of the sandbox have no cards.
 func (Sandbox) Portal(context.Context, licensing.Order) (string, error) { return "", ErrRefused }

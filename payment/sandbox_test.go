@@ -122,7 +122,7 @@ func TestSandboxRefuses(t *testing.T) {
 	canceled := c.canceled()
 	c.refused(canceled, invalid, append(begins, ends...)...)
 	expired := c.create()
-	c.clock.ahead += 25 * time.Hour
+	c.clock.advance(25 * time.Hour)
 	c.refused(expired, invalid, append(begins, ends...)...)
 	c.play(expired, payment.PlayPay)
 	c.status("paid late", expired, licensing.OrderPaid, false)
@@ -161,10 +161,10 @@ func TestSandboxCallbackLate(t *testing.T) {
 	if _, waits := c.desk.Check(c.ctx, c.order(viewed)); !waits {
 		t.Error("the page does not say that a payment is on its way")
 	}
-	c.clock.ahead += 10 * time.Second
+	c.clock.advance(10 * time.Second)
 	c.sweep()
 	c.status("before its time", o, unpaid, true)
-	c.clock.ahead += 90 * time.Second
+	c.clock.advance(90 * time.Second)
 	c.sweep()
 	stored := c.status("found by the sweep", o, licensing.OrderPaid, false)
 	if late := stored.PaidAt.Sub(paidAt); late > time.Second {
@@ -172,7 +172,7 @@ func TestSandboxCallbackLate(t *testing.T) {
 	}
 	c.status("found by the sweep after a visit", viewed, licensing.OrderPaid, false)
 	c.status("pending", pending, unpaid, true)
-	c.clock.ahead += 26 * time.Hour
+	c.clock.advance(26 * time.Hour)
 	c.sweep()
 	c.status("a pending payment fails by itself", pending, licensing.OrderExpired, false)
 	left := c.order(pending)
@@ -212,7 +212,7 @@ func TestSandboxRefundFails(t *testing.T) {
 		c.refused(o, invalid, payment.PlayRefundFails)
 	}
 	c.play(told, payment.PlayFail)
-	c.clock.ahead += 2 * time.Minute
+	c.clock.advance(2 * time.Minute)
 	if err := c.desk.SendRefundsDue(c.ctx); err != nil && licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestSandboxSurvivesKills(t *testing.T) {
 		if !survived && err == nil {
 			t.Errorf("killed at step %d, and the customer has an answer", steps)
 		}
-		c.clock.ahead += 2 * time.Minute
+		c.clock.advance(2 * time.Minute)
 		c.sweep()
 		now := c.order(o)
 		if now.Checkout != "" && now.PaidAt.IsZero() {

@@ -34,6 +34,7 @@ func lookAtSubscription(
 		Currency: order.Currency, Subscription: subscriptionInSandbox(order.OrderNo).ID}
 	if object.Kind == ObjectSubscription {
 		state.PeriodEnd, state.CancelAt = view.PeriodEnd, view.CancelAt
+		state.Changed, state.ChangedFrom = played.Changed, played.ChangedFrom
 		state.Outcome = map[licensing.SandboxSubscriptionStatus]Outcome{licensing.SandboxActive: OutcomeDone,
 			licensing.SandboxPastDue: OutcomeFailed, licensing.SandboxEnded: OutcomeEnded}[view.Status]
 		return state, nil
@@ -74,7 +75,8 @@ func (s Sandbox) Change(ctx context.Context, order licensing.Order, change Chang
 	if s.Node == nil {
 		return State{}, ErrRefused
 	}
-	play := licensing.PlaySubscription{Play: licensing.PlayAmount, Amount: change.Amount}
+	play := licensing.PlaySubscription{Play: licensing.PlayAmount, Amount: change.Amount, Once: change.Once,
+		Later: !change.Prorate}
 	switch {
 	case change.End == EndNow:
 		play.Play = licensing.PlayEndNow
@@ -89,9 +91,7 @@ func (s Sandbox) Change(ctx context.Context, order licensing.Order, change Chang
 		}
 		return State{}, err
 	}
-	state, err := s.Look(ctx, subscriptionInSandbox(order.OrderNo))
-	state.Changed = change.Once
-	return state, err
+	return s.Look(ctx, subscriptionInSandbox(order.OrderNo))
 }
 
 // playSubscription plays something about the subscription of an order.

@@ -34,7 +34,7 @@ func (c *theatre) subscribe(plays ...payment.Play) licensing.Order {
 // after lets a time pass. Then two nodes sweep at the same time.
 func (c *theatre) after(d time.Duration) {
 	c.t.Helper()
-	c.clock.ahead += d
+	c.clock.advance(d)
 	var group sync.WaitGroup
 	for _, desk := range []*payment.Desk{c.desk, c.other} {
 		group.Go(func() {
@@ -109,10 +109,10 @@ func TestSandboxSubscriptions(t *testing.T) {
 	c.renewed("a payment with two callbacks", lapses, active, 0)
 	c.play(lapses, payment.PlayInvoiceFailed)
 	c.after(21 * time.Second)
-	c.renewed("nobody has paid the invoice in its period", lapses, canceled, 0)
+	c.renewed("the invoice was not paid in its period", lapses, canceled, 0)
 
 	late := c.subscribe(payment.PlayPayLater)
-	c.clock.ahead += 5 * time.Second
+	c.clock.advance(5 * time.Second)
 	c.play(late, payment.PlayComplete)
 	c.renewed("a payment that was pending", c.order(late), active, 0)
 
@@ -126,4 +126,26 @@ func TestSandboxSubscriptions(t *testing.T) {
 		t.Errorf("the subscription of a refunded order is %+v", now)
 	}
 	c.verify()
+}
+
+// TestSandboxKeepsTheChange: the sandbox tells which change of the amount was made and from when on, as Stripe does. So
+// a change whose answer was lost is not recorded a period late.
+func TestSandboxKeepsTheChange(t *testing.T) {
+	c := inSandbox(t)
+	o := c.subscribe(payment.PlayPay)
+	sandbox := payment.Sandbox{Node: c.node}
+	change := payment.Change{Amount: 500, Once: "chg_1"}
+	first, err := sandbox.Change(c.ctx, o, change)
+	if err != nil || first.Changed != "chg_1" || !first.ChangedFrom.Equal(o.PaidAt.Add(10*time.Second)) {
+		t.Errorf("planned: %+v, %v", first, err)
+	}
+	c.after(12 * time.Second)
+	again, err := sandbox.Change(c.ctx, o, change)
+	if err != nil || again.Changed != "chg_1" || !again.ChangedFrom.Equal(first.ChangedFrom) {
+		t.Errorf("in the next period: %+v, %v", again, err)
+	}
+	later, err := sandbox.Look(c.ctx, first.Object)
+	if err != nil || later.Changed != "chg_1" || !later.ChangedFrom.Equal(first.ChangedFrom) {
+		t.Errorf("looked at: %+v, %v", later, err)
+	}
 }

@@ -1,20 +1,21 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"licet/internal/fair"
 	"licet/licensing"
 )
 
 // maxQuestions bounds how often one call asks about a subscription whose order others change meanwhile.
 const maxQuestions = 10
 
-// errRivals means that other answers about a subscription were recorded between each question and its answer.
-var errRivals = errors.New("others record answers about the subscription all the time")
+// errRivals means that other requests changed the record of a subscription between each question to the provider and
+// the provider's answer.
+var errRivals = errors.New("other requests keep changing the subscription: try again")
 
 // errSubscriptionEnds is the refusal of a change of a subscription that has ended meanwhile.
 var errSubscriptionEnds = errors.New("the subscription has ended, or is being ended")
@@ -27,6 +28,11 @@ func (d *Desk) recordSubscription(
 	case order.Interval.IsZero() || order.Subscribed() && state.Subscription != order.Subscription:
 		return order, nil // of another subscription, which only names the order
 	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone:
+		if order.Change.Later { // the provider may have made the change for the period of the invoice
+			if _, err := d.askSubscription(ctx, provider, order); err != nil {
+				return order, err
+			}
+		}
 		if order.PaidAt.IsZero() {
 			if order, err = d.recordFirst(ctx, provider, order, state); err != nil || order.PaidAt.IsZero() {
 				return order, err
@@ -73,9 +79,11 @@ func (d *Desk) recordFirst(
 
 // recordInvoice stores a paid invoice. It is a no-op for the invoice that was paid with the payment of the order.
 func (d *Desk) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
-	if err := fitsSubscription(order, state); err != nil {
-		d.node.ReportMisfit(order, state.ID, err)
-		return nil
+	if problem := fitsSubscription(order, state); problem != nil {
+		return d.node.RecordUnmatched(ctx, order, licensing.Payment{
+			Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment, Amount: state.Amount,
+			Currency: state.Currency, PaidAt: state.At,
+		}, problem)
 	}
 	return d.node.RecordInvoice(ctx, order, licensing.Payment{
 		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment,
@@ -103,8 +111,9 @@ func fitsSubscription(order licensing.Order, state State) error {
 // askSubscription asks the provider about the subscription of an order, and records the answer. If another answer was
 // recorded since the order was read, askSubscription asks again: so an older answer never replaces a newer answer.
 //
-// The record of a subscription that is not active, or that is in a period that is not paid for, lacks invoices
-// perhaps: their callbacks may be lost. Then askSubscription looks for them.
+// The record of a subscription that is not active, that is in a period that is not paid for, or that was changed at
+// once lacks invoices perhaps: their callbacks may be lost. Then askSubscription looks for them. A change for the next
+// period is recorded before the invoices of that period.
 //
 // If the shop has requested a change, askSubscription asks for it first. refused is the error of a provider that
 // refuses the change; that is recorded too.
@@ -114,7 +123,7 @@ func fitsSubscription(order licensing.Order, state State) error {
 func (d *Desk) askSubscription(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (refused, err error) {
-	if err := d.enterAsks(ctx, order.OrderNo); err != nil {
+	if err := d.asks.Enter(ctx, order.OrderNo); err != nil {
 		return nil, err
 	}
 	defer d.asks.Leave(order.OrderNo)
@@ -131,37 +140,34 @@ func (d *Desk) askSubscription(
 			return nil, err
 		}
 		status := statusOf(state.Outcome)
-		if status != licensing.SubscriptionActive || state.PeriodEnd.After(order.PaidEnd) {
+		made := order.Change.Kind == licensing.ChangePlan && state.Changed == order.Change.Number
+		switch {
+		case made:
+			refused = nil
+		case order.Change.Kind == licensing.ChangePlan && refused == nil:
+			refused = errSubscriptionEnds
+		}
+		planned := made && order.Change.Later
+		lacks := status != licensing.SubscriptionActive || state.PeriodEnd.After(order.PaidEnd) || made && !planned
+		if lacks && !planned {
 			if err := d.findInvoices(ctx, provider, order); err != nil {
 				return nil, err
 			}
 		}
-		made := order.Change.Kind == licensing.ChangePlan && state.Changed == order.Change.Number
 		_, noted, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{
-			Status: status, CancelAt: state.CancelAt, Settled: true, Made: made, PeriodEnd: state.PeriodEnd,
+			Status: status, CancelAt: state.CancelAt, Settled: true, Refused: refused != nil, Made: made,
+			From: cmp.Or(state.ChangedFrom, state.PeriodEnd),
 		})
 		switch {
 		case err != nil:
 			return nil, err
-		case noted && made:
-			return nil, nil
-		case noted && order.Change.Kind == licensing.ChangePlan && refused == nil:
-			return errSubscriptionEnds, nil
+		case noted && planned && lacks:
+			continue // with the invoices
 		case noted:
 			return refused, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, errRivals)
-}
-
-// enterAsks takes the place of an order's subscription, or of a dispute, among the requests to the provider. The caller
-// must leave asks.
-func (d *Desk) enterAsks(ctx context.Context, id string) error {
-	err := d.asks.Enter(ctx, id)
-	if errors.Is(err, fair.ErrFull) {
-		return licensing.ErrOverloaded
-	}
-	return err
 }
 
 // subscriptionState asks the provider about the subscription of an order, and changes or ends the subscription if that

@@ -18,27 +18,32 @@ import (
 // subscriber is a service in front of a stand-in of Stripe.
 type subscriber struct {
 	*fixture
-	fake  *fakestripe.Fake
-	other *payment.Desk // of another node
+	fake     *fakestripe.Fake
+	provider payment.Provider
+	other    *payment.Desk // of another node
 }
 
 const fakeKey = "sk_test_acme0123456789"
 
-func atStripe(t *testing.T) *subscriber {
+func atStripe(t *testing.T, edits ...func(*stripe.Config)) *subscriber {
 	t.Helper()
 	s := &subscriber{fixture: newFixture(t), fake: fakestripe.New(1)}
 	t.Cleanup(s.fake.Close)
 	s.fake.AddKey(fakeKey)
-	provider := stripe.New(stripe.Config{
+	cfg := stripe.Config{
 		Secrets: func() stripe.Secrets { return stripe.Secrets{Key: fakeKey} },
 		Client:  stripe.NewClient(s.fake.URL),
 		Show: func(_ context.Context, o licensing.Order) (stripe.Page, error) {
 			return stripe.Page{URL: "https://shop.example/pay/" + o.OrderNo, Product: "Pro"}, nil
 		},
 		Clock: s.fake.Now,
-	})
-	s.node, s.desk = s.open(s.store, provider)
-	_, s.other = s.open(s.fixture.other, provider)
+	}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	s.provider = stripe.New(cfg)
+	s.node, s.desk = s.open(s.store, s.provider)
+	_, s.other = s.open(s.fixture.other, s.provider)
 	if _, _, err := s.node.PutProduct(s.ctx, licensing.PutProduct{
 		ID: "cloud", Owner: owner, Terms: licensing.DefaultTerms(),
 		Billing: licensing.Billing{Interval: licensing.Period{Months: 1}, Grace: licensing.Period{Days: 3}},
@@ -49,9 +54,19 @@ func atStripe(t *testing.T) *subscriber {
 }
 
 // subscribe makes an order that a buyer pays, and returns it as it is then.
-func (s *subscriber) subscribe() licensing.Order {
+func (s *subscriber) subscribe() licensing.Order { return s.subscribeWith(fakestripe.CardPays) }
+
+// subscribeWith is subscribe for a buyer with a card.
+func (s *subscriber) subscribeWith(card string) licensing.Order { return s.subscribeAs(card, "EUR") }
+
+// subscribeIn is subscribe in a currency.
+func (s *subscriber) subscribeIn(currency string) licensing.Order {
+	return s.subscribeAs(fakestripe.CardPays, currency)
+}
+
+func (s *subscriber) subscribeAs(card, currency string) licensing.Order {
 	s.t.Helper()
-	o, _, err := s.node.CreateOrder(s.ctx, owner, service.NewOrder{ProductID: "cloud", Amount: 900, Currency: "EUR"})
+	o, _, err := s.node.CreateOrder(s.ctx, owner, service.NewOrder{ProductID: "cloud", Amount: 900, Currency: currency})
 	if err == nil {
 		_, _, err = s.desk.Pay(s.ctx, o)
 	}
@@ -59,7 +74,7 @@ func (s *subscriber) subscribe() licensing.Order {
 		s.t.Fatal(err)
 	}
 	o = s.order(o)
-	if err := s.fake.Pay(o.Checkout, fakestripe.CardPays); err != nil {
+	if err := s.fake.Pay(o.Checkout, card); err != nil {
 		s.t.Fatal(err)
 	}
 	s.called(payment.ObjectCheckout, o.Checkout)
@@ -104,7 +119,7 @@ func (s *subscriber) called(kind payment.ObjectKind, id string) {
 
 // advance moves all clocks.
 func (s *subscriber) advance(d time.Duration) {
-	s.clock.ahead += d
+	s.clock.advance(d)
 	s.fake.Advance(d)
 }
 
@@ -159,7 +174,7 @@ func TestSubscriptionRenews(t *testing.T) {
 	s.balanced("callback of the first invoice", o, 1)
 	first := o.PaidEnd
 	for range 2 {
-		s.advance(time.Until(s.order(o).PaidEnd) - s.clock.ahead + time.Hour + 31*24*time.Hour)
+		s.advance(time.Until(s.order(o).PaidEnd) - s.clock.by() + time.Hour + 31*24*time.Hour)
 	}
 	invoices := s.fake.IDs("invoice")
 	var group sync.WaitGroup

@@ -14,32 +14,68 @@ import (
 // the provider. So if the node dies at any moment, the same call again or a pass of AskCheckoutsDue completes the
 // change on any node. If the provider does not respond, the request stays.
 //
-// Calls with the same once make one change. replayed reports that an earlier call has made the change.
+// Calls with the same once make one change. replayed reports that an earlier call has made the change. A change that
+// the provider has refused stays refused for its once.
 func (d *Desk) ChangeSubscription(
 	ctx context.Context, owner licensing.Owner, orderNo string, change licensing.ChangeSubscription, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
-	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, change, once)
-	if err != nil || !order.ChangeDue() {
-		return order, replayed, err
+	if change.Change.Kind != licensing.ChangeEndNow { // which nothing undoes
+		if err := d.completeOpen(ctx, owner, orderNo, change.Change.Kind); err != nil {
+			return licensing.Order{}, false, err
+		}
 	}
-	return d.completeChange(ctx, order)
+	order, number, replayed, err := d.node.ChangeSubscription(ctx, owner, orderNo, change, once)
+	return d.completeChange(ctx, order, number, replayed, err)
+}
+
+// completeOpen completes an open request to end the subscription of an order or to let it renew, unless the request is
+// of a kind: the provider may still get the request, and must not get it after another change.
+func (d *Desk) completeOpen(
+	ctx context.Context, owner licensing.Owner, orderNo string, kind licensing.ChangeKind,
+) error {
+	order, err := d.node.Order(ctx, owner, orderNo)
+	switch open := order.Change.Kind; {
+	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
+		return nil // unless the request is repeated, it gets this answer
+	case err != nil:
+		return err
+	case open != licensing.ChangeEnd && open != licensing.ChangeResume || open == kind:
+		return nil
+	}
+	provider := d.checkoutProvider(order)
+	if provider == nil {
+		return licensing.ErrPaymentNotConfigured
+	}
+	_, err = d.askSubscription(ctx, provider, order)
+	return err
 }
 
 // ChangePlan changes what the subscription of an order pays for, as ChangeSubscription makes other changes.
 func (d *Desk) ChangePlan(
 	ctx context.Context, owner licensing.Owner, orderNo string, in service.NewPlan, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
-	order, replayed, err = d.node.ChangePlan(ctx, owner, orderNo, in, once)
-	if err != nil || !order.ChangeDue() {
-		return order, replayed, err
+	if err := d.completeOpen(ctx, owner, orderNo, licensing.ChangePlan); err != nil {
+		return licensing.Order{}, false, err
 	}
-	return d.completeChange(ctx, order)
+	order, number, replayed, err := d.node.ChangePlan(ctx, owner, orderNo, in, once)
+	return d.completeChange(ctx, order, number, replayed, err)
 }
 
 // completeChange asks the provider for the open change of an order's subscription, and returns the order after that.
+// The shop's request for the change with a number has returned the other parameters. A repeated request asks only for
+// its own change.
 func (d *Desk) completeChange(
-	ctx context.Context, order licensing.Order,
+	ctx context.Context, order licensing.Order, number string, repeated bool, failed error,
 ) (now licensing.Order, replayed bool, err error) {
+	switch {
+	case failed != nil:
+		return order, repeated, failed
+	case repeated && order.RefusedChange(number):
+		return licensing.Order{}, false, changeRefused(ErrRefused)
+	case !order.ChangeDue(), repeated && order.Change.Number != number && !order.EndDue:
+		return order, repeated, nil
+	}
+	open := order.Change.Number // another request for the same change may have opened it
 	provider := d.checkoutProvider(order)
 	if provider == nil {
 		return licensing.Order{}, false, licensing.ErrPaymentNotConfigured
@@ -52,14 +88,20 @@ func (d *Desk) completeChange(
 		return licensing.Order{}, false, changeRefused(refused)
 	}
 	now, err = d.node.Order(ctx, order.Owner, order.OrderNo)
-	return now, false, stillDue(err)
+	switch {
+	case err != nil:
+		return licensing.Order{}, false, stillDue(err)
+	case now.RefusedChange(open): // as another call has recorded
+		return licensing.Order{}, false, changeRefused(ErrRefused)
+	}
+	return now, false, nil
 }
 
 // changeRefused returns the error for a client when the provider has refused a change of a subscription.
 func changeRefused(err error) error {
 	return fmt.Errorf("%w: %w", &licensing.Error{
 		Reason: licensing.ReasonProviderFailed,
-		Message: "the payment provider refuses to change the subscription, such as for a card that is declined; " +
+		Message: "the payment provider refused to change the subscription, for example because a card was declined; " +
 			"nothing has changed",
 	}, err)
 }
@@ -73,9 +115,9 @@ func (d *Desk) settleChange(
 	var changes []Change
 	switch order.Change.Kind {
 	case licensing.ChangeEnd:
-		changes = append(changes, Change{End: EndOfPeriod})
+		changes = append(changes, Change{End: EndOfPeriod, Once: order.Change.Number})
 	case licensing.ChangeResume:
-		changes = append(changes, Change{Resume: true})
+		changes = append(changes, Change{Resume: true, Once: order.Change.Number})
 	case licensing.ChangePlan:
 		// A buyer whose subscription is to end now is charged no more. State.Changed says whether an earlier call has
 		// made the change.
@@ -125,7 +167,7 @@ func (d *Desk) Portal(ctx context.Context, owner licensing.Owner, orderNo string
 	if provider == nil {
 		return "", licensing.ErrPaymentNotConfigured
 	}
-	if err := d.enterAsks(ctx, order.OrderNo); err != nil {
+	if err := d.asks.Enter(ctx, order.OrderNo); err != nil {
 		return "", err
 	}
 	defer d.asks.Leave(order.OrderNo)

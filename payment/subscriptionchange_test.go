@@ -2,6 +2,7 @@ package payment_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -83,8 +84,8 @@ func TestSubscriptionEndsNow(t *testing.T) {
 	}
 }
 
-// TestSubscriptionChangeOfDeadNode: if Stripe is down, or the node dies before it asks Stripe, a sweep makes the change
-// that was requested last.
+// TestSubscriptionChangeOfDeadNode: if Stripe is down, or the node dies before it asks Stripe, a sweep makes the
+// change. A later request first completes the open one: a copy of that which arrives late at Stripe undoes nothing.
 func TestSubscriptionChangeOfDeadNode(t *testing.T) {
 	s := atStripe(t)
 	o := s.subscribe()
@@ -93,11 +94,16 @@ func TestSubscriptionChangeOfDeadNode(t *testing.T) {
 	if licensing.ReasonOf(err) != licensing.ReasonProviderFailed || s.order(o).Change.Kind != licensing.ChangeEnd {
 		t.Errorf("while Stripe is down: %v, %+v", err, s.order(o))
 	}
-	for _, kind := range []licensing.ChangeKind{licensing.ChangeResume, licensing.ChangeEnd} {
-		request := licensing.ChangeSubscription{Change: licensing.SubscriptionChange{Kind: kind}}
-		if _, err := s.node.Do(s.ctx, licensing.OrderRef(owner, o.OrderNo), request); err != nil {
-			t.Fatal(err)
-		}
+	ended := payment.Change{End: payment.EndOfPeriod, Once: s.order(o).Change.Number}
+	if _, err := s.change(s.other, o, licensing.ChangeResume, nil); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := s.provider.Change(s.ctx, o, ended); err != nil || !state.CancelAt.IsZero() {
+		t.Errorf("a late copy of the first request: %v, %+v", err, state)
+	}
+	s.fake.Fail("POST", "/v1/subscriptions/"+o.Subscription, fakestripe.Before, 1)
+	if _, err := s.change(s.desk, o, licensing.ChangeEnd, nil); err == nil {
+		t.Error("Stripe has failed")
 	}
 	s.advance(2 * time.Minute)
 	if err := s.desk.AskCheckoutsDue(s.ctx); err != nil {
@@ -277,16 +283,28 @@ func TestPlanRefused(t *testing.T) {
 	}
 	s.fake.SetCard(o.Subscription, fakestripe.CardDeclined)
 	in := service.NewPlan{ProductID: "team", Amount: 3000}
-	_, _, err = s.desk.ChangePlan(s.ctx, owner, o.OrderNo, in, nil)
-	if licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
-		t.Errorf("with a declined card: %v", err)
+	keys := make([]*node.Once, 3)
+	for i := range keys {
+		keys[i] = &node.Once{Hash: fmt.Sprintf("declined-%07d", i), Fingerprint: [32]byte{byte(i)}}
 	}
+	declined := func(what string) {
+		t.Helper()
+		for i, once := range keys {
+			_, replayed, err := []*payment.Desk{s.desk, s.other}[i%2].ChangePlan(s.ctx, owner, o.OrderNo, in, once)
+			if licensing.ReasonOf(err) != licensing.ReasonProviderFailed || replayed {
+				t.Errorf("%s: replayed %t, %v", what, replayed, err)
+			}
+		}
+	}
+	declined("with a declined card")
+	declined("repeated under its key")
 	if now := s.pays("declined", o, "cloud", o.Amount, s.license(o).MaxDevices); now.ChangeDue() {
 		t.Errorf("declined: %+v", now)
 	}
 	s.fake.SetCard(o.Subscription, fakestripe.CardPays)
 	s.plan(o, in)
 	s.pays("with another card", o, "team", 3000, 25)
+	declined("repeated after a later change")
 	s.verify()
 }
 

@@ -1,10 +1,6 @@
 package payment
 
-import (
-	"math/bits"
-
-	"licet/licensing"
-)
+import "math/bits"
 
 // Share returns part/of of an amount, rounded to the nearest integer. All are positive or 0, and part is at most of.
 func Share(part, of, amount int64) int64 {
@@ -17,15 +13,17 @@ func Share(part, of, amount int64) int64 {
 	return int64(share)
 }
 
-// withoutTax returns of how much of an order's price a refund or a dispute at the provider is. A provider that adds tax
-// to the price splits each refund between price and tax in proportion, and so does withoutTax. left is the price less
-// all earlier refunds. Each earlier refund may be rounded, so the last refund is of left.
-func withoutTax(order licensing.Order, state State, left int64) int64 {
-	if state.Charged <= order.Amount {
+// withoutTax returns of how much of a price a refund or a dispute at the provider is. A provider that adds tax to the
+// price splits each refund between price and tax in proportion, and so does withoutTax. left is the price less all
+// earlier refunds. Each of the refunds before may be rounded, so the last refund is of left. The result is a multiple
+// of the smallest amount of the provider, or else the rest could not go back.
+func withoutTax(price int64, refunds int, state State, left int64) int64 {
+	if state.Charged <= price {
 		return state.Amount
 	}
-	amount := Share(state.Amount, state.Charged, order.Amount)
-	rounded := int64(order.Refunds)
+	smallest := max(state.Smallest, 1)
+	amount := Share(state.Amount, state.Charged, price/smallest) * smallest
+	rounded := int64(refunds) * smallest
 	if over := amount - left; over > 0 && over <= rounded || state.AllBack && over < 0 && -over <= rounded {
 		return left
 	}

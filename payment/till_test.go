@@ -18,8 +18,9 @@ type till struct {
 	spent    int                 // how many more calls of Begin find their attempt spent
 	down     error               // the result of every call; nil: the till works
 	now      func() time.Time
-	refunded map[string]int64 // by payment
-	kill     *killSwitch      // has a step before and after each call; nil: none
+	refunded map[string]int64           // by payment
+	numbers  map[string]map[string]bool // of the refunds, by payment
+	kill     *killSwitch                // has a step before and after each call; nil: none
 }
 
 // session is a checkout at the till.
@@ -29,7 +30,8 @@ type session struct {
 }
 
 func newTill(now func() time.Time) *till {
-	return &till{sessions: map[string]*session{}, now: now, refunded: map[string]int64{}}
+	return &till{sessions: map[string]*session{}, now: now, refunded: map[string]int64{},
+		numbers: map[string]map[string]bool{}}
 }
 
 func (p *till) Name() licensing.PaymentProvider { return licensing.ProviderStripe }
@@ -116,6 +118,13 @@ func (p *till) Refund(
 	}
 	defer leave()
 	p.refunded[o.Payment] = refund.Amount
+	if p.numbers[o.Payment] == nil {
+		p.numbers[o.Payment] = map[string]bool{}
+	}
+	p.numbers[o.Payment][refund.Reference] = true
+	if p.kill != nil && !p.kill.step() {
+		return payment.State{}, errDead
+	}
 	return p.Sandbox.Refund(ctx, o, refund)
 }
 

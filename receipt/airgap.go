@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Request asks for a receipt for a device without network. Somebody carries it to the service.
+// Request asks for a receipt for a device without network. A person carries the request to the service.
 type Request struct {
 	LicenseKey string            `json:"license_key"`
 	DeviceID   string            `json:"device_id"`
@@ -15,7 +15,7 @@ type Request struct {
 	Components map[string]string `json:"device_components,omitempty"` // as in an activation
 	// Nonce is random. The device takes only a receipt that has it.
 	Nonce string `json:"nonce"`
-	// DeviceKey is the public half of the device's key, 32 bytes in base64url: it may give the seat back.
+	// DeviceKey is the public half of the device's key, 32 bytes in base64url: it may give the device slot back.
 	DeviceKey string `json:"device_key,omitempty"`
 }
 
@@ -64,16 +64,16 @@ func (v *Verifier) VerifyFile(f *File, now time.Time) (*Receipt, error) {
 	return held.Receipt, nil
 }
 
-// NamesKey reports whether a receipt, which is not verified, names a key that may give the seat back.
+// NamesKey reports whether a receipt, which is not verified, names a key that may give the device slot back.
 func NamesKey(document string, key ed25519.PublicKey) bool {
 	var unverified Receipt
 	Peek(document, &unverified)
 	return unverified.DeviceKey == KeyID(key)
 }
 
-// Release is a device's word that it gives its seat back. Somebody carries it to the service.
+// Release is a device's signed statement that it gives its slot back. A person carries the release to the service.
 type Release struct {
-	Receipt  string `json:"receipt"` // the device's, which names the key that may give the seat back
+	Receipt  string `json:"receipt"` // the device's, which names the key that may give the device slot back
 	IssuedAt int64  `json:"iat"`     // Unix seconds, by the device's clock: for people
 	Key      string `json:"key"`     // the public half of that key, in base64url
 }
@@ -116,7 +116,7 @@ func ReleaseOwner(text string) (accountID, mode string, err error) {
 }
 
 // OpenRelease verifies an armored release under the receipt keys of an account, and returns the receipt in it. The
-// receipt may have ended: a device may give its seat back late.
+// receipt may have ended: a device may give its slot back late.
 func OpenRelease(text string, keys *KeySet) (*Receipt, error) {
 	var in armoredRelease
 	if err := disarm(releaseArmor, text, &in); err != nil {
@@ -138,13 +138,13 @@ func OpenRelease(text string, keys *KeySet) (*Receipt, error) {
 	case err != nil:
 		return nil, err
 	case receipt.DeviceKey == "" || receipt.DeviceKey != KeyID(claimed):
-		return nil, refuse(UnknownKey, "the receipt names no key, or another one, that may give the seat back")
+		return nil, refuse(UnknownKey, "the receipt names no key, or another one, that may give the device slot back")
 	}
 	return receipt, nil
 }
 
 // claimedKey returns the key that a release says has signed it; nil if it names none. The release's receipt proves that
-// this key may give the seat back.
+// this key may give the device slot back.
 func claimedKey(document string) ed25519.PublicKey {
 	var unverified Release
 	Peek(document, &unverified)

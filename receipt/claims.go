@@ -29,7 +29,7 @@ type Receipt struct {
 	Revision       int64                      `json:"revision"`           // rises with each change that a receipt shows
 	RevocationsAge int64                      `json:"revocation_max_age"` // in seconds; 0: no list is needed
 	Nonce          string                     `json:"nonce,omitempty"`
-	DeviceKey      string                     `json:"device_key,omitempty"` // id of the key that may give the seat back
+	DeviceKey      string                     `json:"device_key,omitempty"` // id of the key that may give the slot back
 }
 
 // Sign returns the receipt as a document, signed with a receipt key.

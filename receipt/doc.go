@@ -18,6 +18,7 @@
 //	claims.go       the content of a receipt
 //	verifier.go     the checks of a receipt on a device
 //	revocations.go  lists of receipts that are void before their end
+//	seen.go         the newest revisions that a device has seen, by license
 //	airgap.go       requests, receipt files and releases of devices without network
 //	armor.go        armored texts, which carry them
 //	reason.go       why a document is refused

@@ -18,7 +18,7 @@ const (
 	Type Reason = "type"
 	// UnknownKey is a document signed by a key that is not the root key, or not in the set of receipt keys.
 	UnknownKey Reason = "key"
-	// Signature is a document that somebody has altered, or whose signer is not the owner of the key it names.
+	// Signature is a document that was altered, or whose signer is not the owner of the key that the document names.
 	Signature Reason = "signature"
 	// Audience is a document of another account, mode or product.
 	Audience Reason = "audience"

@@ -85,7 +85,7 @@ func TestVectors(t *testing.T) {
 			if each.After != nil {
 				want = *each.After
 			}
-			if after != want {
+			if !reflect.DeepEqual(after, want) {
 				t.Errorf("the device has seen %+v, want %+v", after, want)
 			}
 		})
@@ -251,10 +251,10 @@ func makeVectors(t *testing.T) *vectors {
 	})))
 	add("a clock five minutes behind", "", at(now-hour-300))
 	add("the newest seen, again", "", func(e *vector) {
-		e.Seen = receipt.Seen{Time: now - hour, Keys: now - day, LicenseID: license, Revision: 7}
+		e.Seen = receipt.Seen{Time: now - hour, Keys: now - day, SeenLicense: seenOf(license, 7)}
 	})
 	add("of another license than the newest seen", "", func(e *vector) {
-		e.Seen = receipt.Seen{Time: now - hour, Keys: now - day, LicenseID: "lic_other", Revision: 900}
+		e.Seen = receipt.Seen{Time: now - hour, Keys: now - day, SeenLicense: seenOf("lic_other", 900)}
 	})
 	add("a list without this license", "", useLists(listWith(plain, entry("lic_other", "", 900))))
 	add("a list that voids an older revision", "", useLists(listWith(plain, entry(license, "", 6))))
@@ -454,13 +454,13 @@ func makeVectors(t *testing.T) *vectors {
 	})))
 	add("valid from tomorrow", "not_yet_valid", use(signed(func(r *receipt.Receipt) { r.NotBefore = now + day })))
 	add("older than the newest seen", "older", func(e *vector) {
-		e.Seen = receipt.Seen{Time: now - hour, LicenseID: license, Revision: 8}
+		e.Seen = receipt.Seen{Time: now - hour, SeenLicense: seenOf(license, 8)}
 	})
 	add("a clock set back behind a time seen", "clock_set_back", func(e *vector) {
-		e.Seen = receipt.Seen{Time: now + day, LicenseID: license, Revision: 7}
+		e.Seen = receipt.Seen{Time: now + day, SeenLicense: seenOf(license, 7)}
 	})
 	add("older than the newest seen, and the clock set back", "older", func(e *vector) {
-		e.Seen = receipt.Seen{Time: now + day, LicenseID: license, Revision: 8}
+		e.Seen = receipt.Seen{Time: now + day, SeenLicense: seenOf(license, 8)}
 	})
 	for _, status := range []string{"revoked", "suspended"} {
 		add("of a license that is "+status, "voided", use(signed(func(r *receipt.Receipt) { r.Status = status })))
@@ -598,16 +598,50 @@ func makeVectors(t *testing.T) *vectors {
 		e.Revocations = []string{listWith(func(l *receipt.Revocations) { l.AsOf = now - 2*day }, entry(license, "", 7))}
 	})
 	add("revoked, after newer documents of another license", "voided", func(e *vector) {
-		e.Seen = receipt.Seen{Time: now - 30, Keys: now - 2*day, LicenseID: "lic_other", Revision: 900, Epoch: 39}
+		e.Seen = receipt.Seen{Time: now - 30, Keys: now - 2*day, SeenLicense: seenOf("lic_other", 900), Epoch: 39,
+			Earlier: []receipt.SeenLicense{seenOf(license, 7)}}
 		e.Revocations = []string{listWith(plain, entry(license, "", 7))}
 	})
 	add("an increment without entries at the same epoch", "", useLists(listWith(plain),
 		listWith(func(l *receipt.Revocations) { l.After = 40 })))
-	add("two whole lists", "older", useLists(listWith(plain), listWith(plain)))
+	add("two whole lists", "", useLists(listWith(plain), listWith(plain)))
+	later := func(after, epoch int64) func(*receipt.Revocations) {
+		return func(l *receipt.Revocations) { l.After, l.Epoch = after, epoch }
+	}
+	add("a list of the newest epoch seen, from before", "older", func(e *vector) {
+		e.Seen, e.Revocations = receipt.Seen{Epoch: 40, AsOf: now - 59}, []string{listWith(plain)}
+	})
+	add("a list of a later epoch, from before the newest list seen", "older", func(e *vector) {
+		e.Seen = receipt.Seen{Epoch: 40, AsOf: now - 59}
+		e.Revocations = []string{listWith(func(l *receipt.Revocations) { l.Epoch = 41 })}
+	})
+	add("an increment from before the newest list seen", "older", func(e *vector) {
+		e.Seen = receipt.Seen{Epoch: 41, AsOf: now - 59}
+		e.Revocations = []string{listWith(plain), listWith(later(40, 41))}
+	})
+	add("no list, though an empty one was seen", "older", func(e *vector) { e.Seen = receipt.Seen{AsOf: now - 60} })
+	add("the newest list seen, again", "", func(e *vector) {
+		e.Seen, e.Revocations = receipt.Seen{Epoch: 40, AsOf: now - 60}, []string{listWith(plain)}
+	})
+	add("a later list of the newest epoch seen", "", func(e *vector) {
+		e.Seen, e.Revocations = receipt.Seen{Epoch: 40, AsOf: now - 61}, []string{listWith(plain)}
+	})
+	add("revoked, by a list from before the newest list seen", "older", func(e *vector) {
+		e.Seen, e.Revocations = receipt.Seen{Epoch: 40, AsOf: now}, []string{listWith(plain, entry(license, "", 7))}
+	})
+	add("an increment that begins before the end of the list", "", useLists(listWith(plain, entry(license, "", 5)),
+		listWith(later(20, 41), entry(license, "", 6))))
+	add("revoked in an increment that begins before the end of the list", "voided", useLists(listWith(plain),
+		listWith(later(20, 41), entry(license, "", 7))))
+	add("revoked in the list, before an increment that begins before its end", "voided", useLists(
+		listWith(plain, entry(license, "", 7)), listWith(later(20, 41))))
+	add("an increment that ends before the list", "older", useLists(listWith(plain), listWith(later(20, 39))))
+	add("an increment that begins before the end of the list, alone", "older", useLists(listWith(later(20, 41))))
 	add("an increment from before the list", "older", useLists(listWith(plain),
 		listWith(func(l *receipt.Revocations) { l.After, l.Epoch, l.AsOf = 40, 41, now-61 })))
 	add("an empty list of the beginning", "",
 		useLists(listWith(func(l *receipt.Revocations) { l.Epoch = 0 })))
+	addSeenVectors(add, license)
 	listHead, listContent := part(t, listWith(plain), 0), part(t, listWith(plain, entry(license, "", 6)), 1)
 	first := listContent[strings.Index(listContent, `"entries":"`):][:20]
 	for _, change := range [][2]string{

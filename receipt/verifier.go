@@ -28,16 +28,6 @@ type Documents struct {
 	Revocations []string `json:"revocations"` // a whole list, and the increments after it; may be empty
 }
 
-// Seen is the newest of what the device has seen. A program stores Seen along with the documents: without it, nobody
-// notices that older documents have replaced newer ones.
-type Seen struct {
-	Time      int64  `json:"time"`       // of the service, in Unix seconds
-	Keys      int64  `json:"keys"`       // iat of the set of keys
-	LicenseID string `json:"license_id"` // that Revision belongs to
-	Revision  int64  `json:"revision"`   // of a receipt
-	Epoch     int64  `json:"epoch"`      // of a list of revocations
-}
-
 // Verified is what verified documents say.
 type Verified struct {
 	*Receipt
@@ -64,7 +54,8 @@ func (v *Verifier) Verify(d Documents, seen Seen, now time.Time) (*Verified, See
 		return nil, seen, in(RevocationsDocument, err)
 	}
 	known := max(r.IssuedAt, list.AsOf) // nothing was revoked until then
-	seen.Time, seen.Keys, seen.Epoch = max(seen.Time, keys.IssuedAt, known), keys.IssuedAt, list.Epoch
+	seen.Time, seen.Keys = max(seen.Time, keys.IssuedAt, known), keys.IssuedAt
+	seen.Epoch, seen.AsOf = list.Epoch, list.AsOf
 	voided := max(list.Entries.voids(RevocationName(r.LicenseID, "")),
 		list.Entries.voids(RevocationName(r.LicenseID, r.DeviceID)))
 	if uint64(r.Revision) <= voided || r.Status == "revoked" || r.Status == "suspended" {
@@ -74,8 +65,7 @@ func (v *Verifier) Verify(d Documents, seen Seen, now time.Time) (*Verified, See
 		return nil, seen, in(RevocationsDocument,
 			refuse(Stale, "the newest list of revocations is %d seconds old", age))
 	}
-	seen.LicenseID, seen.Revision = r.LicenseID, r.Revision
-	return &Verified{Receipt: r, Keys: keys, Known: known}, seen, nil
+	return &Verified{Receipt: r, Keys: keys, Known: known}, seen.with(r.LicenseID, r.Revision), nil
 }
 
 // openKeys returns the set of keys.
@@ -112,7 +102,7 @@ func (v *Verifier) openReceipt(document string, keys *KeySet, seen Seen, at, soo
 		return nil, refuse(NotYetValid, "the receipt is from the future")
 	case r.ExpiresAt <= at:
 		return nil, refuse(Expired, "the receipt has ended")
-	case r.LicenseID == seen.LicenseID && r.Revision < seen.Revision:
+	case r.Revision < seen.newest(r.LicenseID):
 		return nil, refuse(Older, "the device has seen a newer receipt")
 	case seen.Time > soon:
 		return nil, refuse(ClockSetBack, "the device has seen a later time of the service")
@@ -132,13 +122,13 @@ func (v *Verifier) openLists(documents []string, keys *KeySet, seen Seen, soon i
 			return nil, refuse(Audience, "the list is of another account or mode")
 		case list.AsOf > soon:
 			return nil, refuse(NotYetValid, "the list is from the future")
-		case list.After != all.Epoch || list.AsOf < all.AsOf:
+		case list.After > all.Epoch || list.Epoch < all.Epoch || list.AsOf < all.AsOf:
 			return nil, refuse(Older, "the list does not continue the list before it")
 		}
 		list.Entries = all.Entries.merge(list.Entries)
 		all = list
 	}
-	if all.Epoch < seen.Epoch {
+	if all.Epoch < seen.Epoch || all.AsOf < seen.AsOf {
 		return nil, refuse(Older, "the device has seen a newer list")
 	}
 	return all, nil

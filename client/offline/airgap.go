@@ -12,19 +12,20 @@ import (
 
 // airGap is the part of the state for requests, receipt files and releases.
 type airGap struct {
-	Key   []byte `json:"key,omitempty"`   // the seed of the key that may give the seat back
+	Key   []byte `json:"key,omitempty"`   // the seed of the key that may give the device slot back
 	Nonce string `json:"nonce,omitempty"` // of the request that has no receipt yet
-	// Released is the receipt whose seat the device has given back: a release that got lost can be made again.
+	// Released is the receipt whose slot the device has given back: a release that got lost can be made again.
 	Released string `json:"released,omitempty"`
 }
 
 // ErrNoRequest means that the device has asked for no receipt, or has taken the receipt already.
 var ErrNoRequest = errors.New("offline: this device waits for no receipt")
 
-// ErrNotFromRequest means that a release can't free the seat, because the receipt answers no Request of this device.
+// ErrNotFromRequest means that a release can't free the device slot, because the receipt answers no Request of this
+// device.
 var ErrNotFromRequest = errors.New("offline: the receipt does not name this device's key: call Deactivate instead")
 
-// Request returns an armored request for a receipt, which somebody carries to the service. components are as in
+// Request returns an armored request for a receipt, which a person carries to the service. components are as in
 // [client.Activation]; nil: none. A new request replaces the one before.
 func (l *License) Request(licenseKey, deviceName string, components map[string]string) (text string, err error) {
 	err = l.inTurn(func(s *state) error {
@@ -57,14 +58,14 @@ func (l *License) Import(text string) (r *receipt.Receipt, err error) {
 		if err != nil {
 			return err
 		}
-		verifier, d := l.verifier, receipt.Documents{Keys: file.Keys, Receipt: file.Receipt,
-			Revocations: s.Documents.Revocations}
-		verifier.Nonce = s.AirGap.Nonce
-		held, seen, err := verifier.Verify(d, s.Seen, l.now())
+		next := *s
+		next.Documents.Keys, next.Documents.Receipt = file.Keys, file.Receipt
+		held, err := l.verifyFile(s, &next)
 		if err != nil {
 			return err
 		}
-		s.Documents, s.Seen, s.AirGap.Nonce, s.AirGap.Released = d, seen, "", ""
+		*s = next
+		s.AirGap.Nonce, s.AirGap.Released = "", ""
 		s.LicenseKey = "" // perhaps of another license
 		r = held.Receipt
 		return nil
@@ -72,7 +73,42 @@ func (l *License) Import(text string) (r *receipt.Receipt, err error) {
 	return r, err
 }
 
-// Release gives this device's seat back: it forgets the receipt, and returns an armored release, which somebody carries
+// verifyFile verifies the documents of next, of which a file has brought the set of keys and the receipt, and advances
+// what next has seen. If the device has seen a newer set, as from an answer of the service, that set counts. If a
+// rotation of the receipt keys has dropped the key of the stored lists, a receipt that is not older takes their place:
+// nothing that the lists void is as new, and no file would count any more.
+func (l *License) verifyFile(s, next *state) (*receipt.Verified, error) {
+	verifier := l.verifier
+	verifier.Nonce = s.AirGap.Nonce
+	verify := func() (*receipt.Verified, error) {
+		held, seen, err := verifier.Verify(next.Documents, next.Seen, l.now())
+		if err == nil {
+			next.Seen = seen
+		}
+		return held, err
+	}
+	held, err := verify()
+	if isRefused(err, receipt.KeySetDocument, receipt.Older) {
+		next.Documents.Keys = s.Documents.Keys
+		held, err = verify()
+	}
+	var r receipt.Receipt
+	receipt.Peek(next.Documents.Receipt, &r)
+	if isRefused(err, receipt.RevocationsDocument, receipt.UnknownKey) && r.IssuedAt >= s.Seen.AsOf {
+		next.Documents.Revocations, next.Lists = nil, listState{}
+		next.Seen.Epoch, next.Seen.AsOf = 0, 0
+		held, err = verify()
+	}
+	return held, err
+}
+
+// isRefused reports whether an error is the refusal of a document for a reason.
+func isRefused(err error, document receipt.Kind, reason receipt.Reason) bool {
+	var refused *receipt.Error
+	return errors.As(err, &refused) && refused.Document == document && refused.Reason == reason
+}
+
+// Release gives this device's slot back: it forgets the receipt, and returns an armored release, which somebody carries
 // to the service. Another call returns the same release again, as long as the device takes no other receipt. Release
 // fails with ErrNotFromRequest or [receipt.ErrLongRelease] if the service would refuse the release: then the receipt
 // stays.

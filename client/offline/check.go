@@ -81,43 +81,68 @@ func (l *License) stored(s *state) (*receipt.Verified, error) {
 }
 
 // refresh renews the documents that are due, and reports whether it has asked the service. held is the stored receipt,
-// which allows the program to run anyway; nil: there is no good one, for the reason why.
+// which allows the program to run even if the service does not answer. If held is nil, why says what is wrong with the
+// stored receipt.
 func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified, why error) (asked bool, err error) {
 	if held == nil {
 		return l.regain(ctx, s, why)
 	}
-	ctx, stop := context.WithTimeout(ctx, hastyTimeout)
-	defer stop()
-	now := l.now().Unix()
+	now, age := l.now().Unix(), held.RevocationsAge
 	online := s.LicenseKey != "" // else Import has taken the receipt
+	// In its grace, the program runs only because no answer has come: one answer of two is enough to end that.
+	inGrace := age > 0 && now >= held.Known+age
 	if online && now >= (held.IssuedAt+held.ExpiresAt)/2 {
-		_, err := l.validate(ctx, l.hasty, s)
-		return true, err
-	}
-	d := s.Documents
-	if now >= (held.Keys.IssuedAt+held.Keys.ExpiresAt)/2 {
-		asked = true
-		if d.Keys, err = l.keySet(ctx, l.hasty); err != nil {
+		if err = l.replace(ctx, s); err == nil || isVerdict(err) || !inGrace {
 			return true, err
 		}
+		return true, l.update(ctx, s, false, true)
 	}
-	if age := held.RevocationsAge; age > 0 && now >= held.Known+age/2 && now >= s.Lists.Until {
-		asked = true
-		if d.Revocations, err = l.revocations(ctx, l.hasty, s, s.Documents.Revocations); err != nil {
-			return true, err
-		}
-	}
-	if !asked {
+	keysDue := held.Keys.ExpiresAt < held.ExpiresAt
+	listDue := inGrace || age > 0 && now >= held.Known+age/2 && !s.Lists.fresh(now, age)
+	if !keysDue && !listDue {
 		return false, nil
 	}
+	err = l.update(ctx, s, keysDue, listDue)
 	var refused *receipt.Error
-	if _, err = l.accept(ctx, l.hasty, s, d, ""); online && errors.As(err, &refused) {
-		_, err = l.validate(ctx, l.hasty, s) // a newer receipt may be good
+	if err != nil && online && (inGrace || errors.As(err, &refused)) {
+		err = l.replace(ctx, s) // a newer receipt may be good
 	}
 	return true, err
 }
 
-// regain asks the service for a good receipt; if that has no answer, or the receipt came in a file, for a newer list of
+// fresh reports whether the max-age of the last list has not ended. The service sends at most half of
+// revocation_max_age: if more remains, the device's clock was ahead, or another server has answered, and the max-age
+// does not count.
+func (s listState) fresh(now, age int64) bool { return now < s.Until && s.Until <= now+age/2 }
+
+// replace asks the service for a newer receipt, for a program that may run anyway.
+func (l *License) replace(ctx context.Context, s *state) error {
+	ctx, stop := context.WithTimeout(ctx, hastyTimeout)
+	defer stop()
+	_, err := l.validate(ctx, l.hasty, s)
+	return err
+}
+
+// update gets the set of keys, the list of revocations, or both. It keeps them if the stored receipt is good with them.
+func (l *License) update(ctx context.Context, s *state, keys, list bool) (err error) {
+	ctx, stop := context.WithTimeout(ctx, hastyTimeout)
+	defer stop()
+	next := *s
+	if keys {
+		if next.Documents.Keys, err = l.keySet(ctx, l.hasty); err != nil {
+			return err
+		}
+	}
+	if list {
+		if err = l.revocations(ctx, l.hasty, &next, s.Documents.Revocations); err != nil {
+			return err
+		}
+	}
+	_, err = l.accept(ctx, l.hasty, s, next, "")
+	return err
+}
+
+// regain asks the service for a good receipt; if that brings none, or the receipt came in a file, for a newer list of
 // revocations, where only the list is too old. A cache may have the list although the service can't be reached.
 func (l *License) regain(ctx context.Context, s *state, why error) (asked bool, err error) {
 	if s.LicenseKey != "" {
@@ -130,49 +155,44 @@ func (l *License) regain(ctx context.Context, s *state, why error) (asked bool, 
 	if !errors.As(why, &refused) || refused.Reason != receipt.Stale {
 		return asked, err
 	}
-	ctx, stop := context.WithTimeout(ctx, hastyTimeout)
-	defer stop()
-	d, before := s.Documents, err
-	if d.Revocations, err = l.revocations(ctx, l.hasty, s, d.Revocations); err == nil {
-		_, err = l.accept(ctx, l.hasty, s, d, "")
-	}
-	if err != nil && before != nil {
-		err = before
+	if failed := l.update(ctx, s, false, true); failed == nil || err == nil {
+		err = failed
 	}
 	return true, err
 }
 
-// accept verifies documents and keeps them. If the set of keys or a list is refused, accept gets another one, once.
+// accept verifies the documents of next and keeps them in s. If the set of keys or a list is refused, accept gets
+// another one, once.
 func (l *License) accept(
-	ctx context.Context, api *client.Client, s *state, d receipt.Documents, nonce string,
+	ctx context.Context, api *client.Client, s *state, next state, nonce string,
 ) (*receipt.Verified, error) {
 	verifier := l.verifier
 	verifier.Nonce = nonce
 	var keys, lists bool // were asked for
 	for {
-		held, seen, err := verifier.Verify(d, s.Seen, l.now())
+		held, seen, err := verifier.Verify(next.Documents, s.Seen, l.now())
 		var refused *receipt.Error
 		switch {
 		case err == nil:
-			s.Documents, s.Seen = d, seen
+			s.Documents, s.Lists, s.Seen = next.Documents, next.Lists, seen
 			return held, nil
 		case !errors.As(err, &refused):
 			return nil, err
 		case !keys && (refused.Document == receipt.KeySetDocument || refused.Reason == receipt.UnknownKey):
 			keys = true
-			if d.Keys, err = l.keySet(ctx, api); err != nil {
+			if next.Documents.Keys, err = l.keySet(ctx, api); err != nil {
 				return nil, err
 			}
 		case !lists && refused.Document == receipt.RevocationsDocument:
 			lists = true
-			if d.Revocations, err = l.revocations(ctx, api, s, nil); err != nil {
+			if err = l.revocations(ctx, api, &next, nil); err != nil {
 				return nil, err
 			}
 		default:
 			// Newer keys and lists may rule out the stored receipt, too: they are kept, so that this holds offline.
-			if refused.Document == receipt.ReceiptDocument || seen != s.Seen {
-				d.Receipt = s.Documents.Receipt
-				s.Documents, s.Seen = d, seen
+			if refused.Document == receipt.ReceiptDocument || refused.Reason == receipt.Stale {
+				next.Documents.Receipt = s.Documents.Receipt
+				s.Documents, s.Lists, s.Seen = next.Documents, next.Lists, seen
 			}
 			return nil, err
 		}
@@ -184,27 +204,39 @@ func (l *License) keySet(ctx context.Context, api *client.Client) (string, error
 	return d.Text, err
 }
 
-// revocations gets the increment since the whole list that is stored, or a whole list. It returns the lists to keep.
-func (l *License) revocations(
-	ctx context.Context, api *client.Client, s *state, stored []string,
-) ([]string, error) {
-	var after int64
-	var etag string
-	if len(stored) > 0 {
-		after, etag = peek(stored[0]).Epoch, s.Lists.ETag
+// revocations gets the increment since the whole list that is stored, or a whole list. It puts the lists to keep, and
+// what the answer says about them, into next.
+func (l *License) revocations(ctx context.Context, api *client.Client, next *state, stored []string) error {
+	after, etag := position(stored), ""
+	if after > 0 {
+		etag = next.Lists.ETag
 	}
 	d, err := api.Revocations(ctx, l.cfg.AccountID, l.cfg.Mode, after, etag)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.Lists = listState{ETag: d.ETag, Until: l.now().Add(d.MaxAge).Unix()}
-	switch {
+	next.Lists = listState{ETag: d.ETag, Until: l.now().Add(d.MaxAge).Unix()}
+	switch from := peek(d.Text).After; {
 	case d.Unchanged:
-		return stored, nil
-	case after > 0 && peek(d.Text).After == after:
-		return []string{stored[0], d.Text}, nil
+		next.Documents.Revocations = stored
+	case from > 0 && from <= after:
+		next.Documents.Revocations = []string{stored[0], d.Text}
+	default:
+		next.Documents.Revocations = []string{d.Text}
 	}
-	return []string{d.Text}, nil
+	return nil
+}
+
+// longIncrement is the length, in bytes, above which an increment is replaced by the whole list: each increment since
+// the same whole list is at least as long.
+const longIncrement = 256 << 10
+
+// position returns the position that the next increment should continue; 0: the whole list is wanted.
+func position(stored []string) int64 {
+	if len(stored) == 0 || len(stored) > 1 && len(stored[1]) > longIncrement {
+		return 0
+	}
+	return peek(stored[0]).Epoch
 }
 
 // peek returns the content of a list, unverified: only to know which list it is.

@@ -23,24 +23,31 @@ type listRequest struct {
 // answerList answers a request for a list of revocations, and notes it.
 func (f *failures) answerList(w http.ResponseWriter, r *http.Request, list string) {
 	asked := listRequest{query: r.URL.RawQuery, tagged: r.Header.Get("If-None-Match") != "", status: http.StatusOK}
+	f.mu.Lock()
+	noted := &statusNote{ResponseWriter: w, status: http.StatusOK, maxAge: f.maxAge}
+	f.mu.Unlock()
 	if list != "" {
-		_, _ = io.WriteString(w, list)
+		noted.WriteHeader(http.StatusOK)
+		_, _ = io.WriteString(noted, list)
 	} else {
-		noted := &statusNote{ResponseWriter: w}
 		f.service.ServeHTTP(noted, r)
 		asked.status = noted.status
 	}
 	f.tell(func(f *failures) { f.asked = append(f.asked, asked) })
 }
 
-// statusNote notes the status of an answer.
+// statusNote notes the status of an answer, and may change how long caches keep the answer.
 type statusNote struct {
 	http.ResponseWriter
 	status int
+	maxAge string
 }
 
 func (n *statusNote) WriteHeader(status int) {
 	n.status = status
+	if n.maxAge != "" {
+		n.Header().Set("Cache-Control", "max-age="+n.maxAge)
+	}
 	n.ResponseWriter.WriteHeader(status)
 }
 
@@ -124,7 +131,10 @@ func (w *world) lists(t *testing.T) {
 		}
 		tagged, unchanged = tagged && asked[0].tagged, unchanged || asked[0].status == http.StatusNotModified
 	}
-	t.Logf("the client sends ETags: %v; a list was unchanged: %v", tagged, unchanged)
+	if !tagged {
+		t.Error("a request for an increment has no If-None-Match")
+	}
+	t.Logf("a list was unchanged: %v", unchanged)
 
 	altered := oldText[:len(oldText)-8] + "AAAA" + oldText[len(oldText)-4:]
 	_, key, err := ed25519.GenerateKey(nil)

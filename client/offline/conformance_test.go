@@ -52,6 +52,14 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	t.Run("lists of revocations", w.lists)
+	t.Run("increments that do not fit", w.increments)
+	t.Run("lists from before", w.replayed)
+	t.Run("answers that do not end", w.endless)
+	t.Run("sets of keys that are none", w.badSets)
+	t.Run("lists that do not come", w.withoutLists)
+	t.Run("what is known of a list", w.aboutLists)
+	t.Run("states that are not of the device", w.states)
+	t.Run("a state of another account or mode", w.switched)
 }
 
 // call is a call of a client. Each one is of a program that has just started.
@@ -64,6 +72,7 @@ type call struct {
 	State        string `json:"state"`     // a file
 	RetryFor     int    `json:"retry_for"` // seconds
 	LeaseSeconds int    `json:"lease_seconds"`
+	Grace        int    `json:"grace"` // seconds
 	Ahead        int    `json:"ahead"` // how many seconds the device's clock is ahead
 	// Do is activate, trial, validate, deactivate, check, or refresh: a check that gets the documents that are due.
 	Do         string `json:"call"`
@@ -306,8 +315,13 @@ type failures struct {
 	body     string
 	requests int // to that path
 
-	list  string        // the answer to requests for lists of revocations; empty: that of the service
-	asked []listRequest // since a test has last looked
+	list        string        // the answer to requests for lists of revocations; empty: that of the service
+	increment   string        // the answer to requests for increments only; empty: that of the service
+	maxAge      string        // of lists, as the service did not say; empty: as the service says
+	asked       []listRequest // since a test has last looked
+	validations int           // requests
+	endless     string        // what comes without an end as the answer to each request; empty: none
+	patient     bool          // a client has read such an answer for a minute
 }
 
 func (f *failures) tell(change func(*failures)) {
@@ -327,6 +341,9 @@ func (f *failures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	away, status, body := f.away, 0, f.body
 	isList := strings.HasSuffix(r.URL.Path, "/revocations")
+	if strings.HasSuffix(r.URL.Path, "/validate") {
+		f.validations++
+	}
 	if f.last != "" && strings.HasSuffix(r.URL.Path, f.last) {
 		f.requests++
 		if f.times > 0 {
@@ -334,11 +351,16 @@ func (f *failures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			status = f.status
 		}
 	}
-	list := f.list
+	endless, list := f.endless, f.list
+	if list == "" && r.URL.RawQuery != "" {
+		list = f.increment
+	}
 	f.mu.Unlock()
 	switch {
 	case away:
 		panic(http.ErrAbortHandler) // closes the connection
+	case endless != "":
+		f.answerForEver(w, endless)
 	case isList && status == 0:
 		f.answerList(w, r, list)
 	case status != 0:
@@ -465,6 +487,7 @@ func driver(t *testing.T) func(call) outcome {
 func driveThis(ctx context.Context, c call, connections http.RoundTripper) outcome {
 	l, err := New(Config{URL: c.URL, Root: c.Root, AccountID: c.AccountID, Mode: "test", ProductID: c.ProductID,
 		DeviceID: c.DeviceID, Store: FileStore(c.State), Lease: time.Duration(c.LeaseSeconds) * time.Second,
+		Grace: time.Duration(c.Grace) * time.Second,
 		Options: []client.Option{client.RetryFor(time.Duration(c.RetryFor) * time.Second),
 			client.WithHTTPClient(&http.Client{Transport: connections})}})
 	if err != nil {

@@ -15,7 +15,7 @@
 //
 //	license.go  License: activate, try, validate, deactivate
 //	check.go    Check: which documents are due, and what holds without a network
-//	airgap.go   requests, receipts and releases that somebody carries
+//	airgap.go   requests, receipts and releases that a person carries
 //	state.go    what a device keeps
 //	file.go     FileStore
 package offline

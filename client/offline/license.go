@@ -171,9 +171,9 @@ func (l *License) obtain(ctx context.Context, api *client.Client, s *state, ask 
 	case document == "":
 		return nil, ErrNoReceipt
 	}
-	d := s.Documents
-	d.Receipt = document
-	held, err := l.accept(ctx, api, s, d, nonce)
+	next := *s
+	next.Documents.Receipt = document
+	held, err := l.accept(ctx, api, s, next, nonce)
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ func TestConfig(t *testing.T) {
 }
 
 // TestAirGap: a request goes from a device without network to the service, a receipt file comes back, and a release
-// frees the seat.
+// frees the device slot.
 func TestAirGap(t *testing.T) {
 	s := newShop(t)
 	key := s.license(t)

@@ -18,6 +18,8 @@ type Store interface {
 
 // state is the content of a Store.
 type state struct {
+	AccountID  string            `json:"account_id"` // empty in a state that an earlier version has stored
+	Mode       string            `json:"mode"`
 	LicenseKey string            `json:"license_key"`
 	Documents  receipt.Documents `json:"documents"`
 	Seen       receipt.Seen      `json:"seen"`
@@ -25,7 +27,7 @@ type state struct {
 	AirGap     airGap            `json:"air_gap"`
 }
 
-// listState is about the newest list of revocations.
+// listState is about the newest list of revocations that was accepted.
 type listState struct {
 	ETag  string `json:"etag"`
 	Until int64  `json:"until"` // Unix seconds: when its max-age ends
@@ -44,6 +46,11 @@ func (l *License) inTurn(call func(*state) error) error {
 	if json.Unmarshal(text, s) != nil {
 		s = &state{}
 	}
+	if s.AccountID != "" && (s.AccountID != l.cfg.AccountID || s.Mode != l.cfg.Mode) {
+		// The program was switched, such as from test to live: positions and times of the two are not comparable.
+		s.Documents.Revocations, s.Lists, s.Seen = nil, listState{}, receipt.Seen{}
+	}
+	s.AccountID, s.Mode = l.cfg.AccountID, l.cfg.Mode
 	err = call(s)
 	changed, failed := json.Marshal(s)
 	if failed == nil && !bytes.Equal(changed, text) {

@@ -45,7 +45,7 @@ const (
 	LicenseUpdated           = "license.updated"
 	LicenseExpired           = "license.expired"
 	LicenseUpgraded          = "license.upgraded"       // an order was paid that names the trial
-	LicenseDeleted           = "license.deleted"        // a trial ended 90 days ago; the last event of its license
+	LicenseDeleted           = "license.deleted"        // of a trial: it ended long ago, or was revoked; the last event
 	LicenseExpiring          = "license.expiring"       // some days before the end, see client.Account.ExpiringDays
 	WebhookDisabled          = "webhook.disabled"       // the service has disabled an endpoint
 	BudgetWarning            = "account.budget_warning" // the account stores four fifths of what it may

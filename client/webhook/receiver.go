@@ -14,8 +14,7 @@ import (
 
 // The reasons why a Receiver refuses a request. Compare with errors.Is.
 var (
-	// ErrHeaders means that one of the headers webhook-id, webhook-timestamp and webhook-signature is missing
-	// or malformed.
+	// ErrHeaders means that webhook-id, webhook-timestamp or webhook-signature is missing or malformed.
 	ErrHeaders = errors.New("webhook: the headers webhook-id, webhook-timestamp and webhook-signature " +
 		"are missing or malformed")
 	// ErrTimestamp means that the request was signed more than 5 minutes before or after now. Either the request

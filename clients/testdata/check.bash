@@ -50,9 +50,10 @@ stand_in() {
   done
 }
 
-# conform drives the client through every code that it can meet, by the command of its driver.
+# conform drives the client through every code that it can meet, looks when it asks for what, and measures for how long
+# it accepts a void receipt, by the command of its driver.
 conform() {
-  (cd "$sources" && LICET_DRIVER=$* go test -count=1 -run '^TestConformance$' ./client/offline)
+  (cd "$sources" && LICET_DRIVER=$* go test -count=1 -run '^TestConformance(Age|Asks)?$' ./client/offline)
 }
 
 # guide runs the commands of README.md from the root of the repository, which becomes the working folder. Its code in the

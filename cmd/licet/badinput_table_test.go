@@ -47,7 +47,7 @@ type badThings struct {
 	unpaid, paid, canceled, absentOrder string // order numbers
 	keyID, doomedKey                    string
 	request                             string // of a device without network, in JSON
-	release                             string // of the seat of a device, in JSON
+	release                             string // of a device, in JSON
 	endpoint, doomedEndpoint            string // of webhooks
 	event, theirEvent                   string // ids
 	token                               string // of the pay page of the order unpaid
@@ -171,13 +171,14 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	asksReceipt := []badInput{badBody("receipt"), // a boolean has no bad value that is one
 		badBody("receipt_seconds", "59", "7776001", "-1"), pins("nonce"),
 		badBody("device_key", `""`, `"x"`, `"`+strings.Repeat("A", 44)+`"`)}
+	components := badBody("device_components", object(9), `{"":"`+strings.Repeat("ab", 32)+`"}`, `{"disk":1}`,
+		`{"disk":null}`, `{"disk":"ab"}`, `{"Disk":"`+strings.Repeat("ab", 32)+`"}`)
 	return map[string]badRoute{
 		"POST /v1/licenses/activate": {
 			good: open, required: needed,
 			bad: append([]badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"),
 				pins("account_id"), pins("mode"), leases("lease_seconds"),
-				badBody("device_components", object(9), `{"":"`+strings.Repeat("ab", 32)+`"}`, `{"disk":1}`,
-					`{"disk":null}`, `{"disk":"ab"}`, `{"Disk":"`+strings.Repeat("ab", 32)+`"}`)}, asksReceipt...),
+				components}, asksReceipt...),
 		},
 		"POST /v1/licenses/validate": {
 			good: open, required: needed,
@@ -191,6 +192,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"POST /v1/receipts": {good: map[string]string{"request": x.request}, required: []string{"request"},
 			bad: []badInput{badBody("request", `""`, `"x"`, `"-----BEGIN LICET REQUEST-----\nAAAA\n-----END LICET `+
 				`REQUEST-----\n"`), badBody("receipt_seconds", "59", "7776001", "-1")}},
+		"POST /v1/receipts/batch": {good: map[string]string{"requests": `[` + x.request + `]`},
+			required: []string{"requests"}, bad: []badInput{badBody("requests", `[]`,
+				`["x"`+strings.Repeat(`,"x"`, 50)+`]`), badBody("receipt_seconds", "59", "7776001", "-1")}},
 		"POST /v1/receipts/release": {good: map[string]string{"release": x.release}, required: []string{"release"},
 			bad: []badInput{badBody("release", `""`, `"x"`, `"-----BEGIN LICET RELEASE-----\nAAAA\n-----END LICET `+
 				`RELEASE-----\n"`)}},
@@ -199,7 +203,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				"mode": `"test"`},
 			required: []string{"product_id", "device_id"},
 			bad: append([]badInput{product, device, texts("device_name", 255), pins("account_id"), pins("mode"),
-				email}, asksReceipt...),
+				email, components}, asksReceipt...),
 		},
 		"POST /v1/licenses": {
 			good: map[string]string{"product_id": `"editor"`, "quantity": "1"}, required: []string{"product_id",
@@ -339,7 +343,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			},
 		},
 		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why,
-			bad: []badInput{badBody("amount", "-1", "0", "1000000000001"), reason, order}},
+			bad: []badInput{badBody("amount", "-1", "0", "1000000000001"),
+				badBody("invoice", `""`, long(256), `"a\u0000"`, `"a\n"`, `"in_1"`), reason, order}},
 		"POST /v1/orders/{order_no}/subscription/cancel": {path: map[string]string{"order_no": x.subscribed},
 			bad: []badInput{badBody("at", `""`, `"Now"`, `"later"`), order}},
 		"POST /v1/orders/{order_no}/subscription/resume": {path: map[string]string{"order_no": x.subscribed},
@@ -357,7 +362,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			bad: []badInput{badBody("action", `""`, `"Pay"`, `"refund"`), order}},
 		"POST /v1/redactions": {
 			good: map[string]string{"buyer_email": `"nobody@example.com"`}, required: []string{"buyer_email"},
-			bad: []badInput{email},
+			bad: []badInput{email, badBody("customer_reference", `""`, `"a\nb"`, `"C-1"`, long(65))},
 		},
 		"POST /v1/webhook_endpoints": {
 			good: map[string]string{"url": `"https://shop.example.com/licet"`}, required: []string{"url"},

@@ -270,7 +270,7 @@ func (b *badInputs) order(weak string) {
 		wrong(41500, header("Content-Type", "text/plain"))
 		wrong(40000, func(s *sent) {
 			s.members["license_key"], s.members["reason"], s.members["device_id"] = "7", "7", "7"
-			s.members["request"], s.members["release"] = "7", "7"
+			s.members["request"], s.members["requests"], s.members["release"] = "7", "7", "7"
 		})
 	}
 	// Of each kind of refusal of the table the first one.

@@ -98,24 +98,36 @@ func TestSuggestions(t *testing.T) {
 		}
 	}
 	const store = "\nExample: licet store master-key add --master-key-file master.keys\nHelp: licet store --help\n"
-	f("store veryfi", `unknown command "veryfi" for "licet store"; did you mean verify?`+store)
 	f("store nothing", `unknown command "nothing" for "licet store"`+store)
-	const licenses = "\nExample: licet licenses grant --product-id editor --quantity 10\nHelp: licet licenses --help\n"
-	f("licenses suspnd", `unknown command "suspnd" for "licet licenses"; did you mean suspend?`+licenses)
-	f("licenses ls", `unknown command "ls" for "licet licenses"; did you mean list?`+licenses)
-	f("licenses lst", `unknown command "lst" for "licet licenses"; did you mean list?`+licenses)
 	const root = "\nExample: licet dev\nHelp: licet --help\n"
-	f("order", `unknown command "order" for "licet"; did you mean orders?`+root)
-	f("lic", `unknown command "lic" for "licet"; did you mean licenses?`+root)
-	f("activate LIC-1 a", `unknown command "activate" for "licet"; did you mean licet licenses activate?`+root)
 	f("ls", `unknown command "ls" for "licet"; did you mean licet events list, licet keys list or licet licenses list?`+
 		root)
 	f("nosuch --help", `unknown command "nosuch" for "licet"`+root)
-	f("licenses lst --help", `unknown command "lst" for "licet licenses"; did you mean list?`+licenses)
-	f("help licenses lst", `unknown command "lst" for "licet licenses"; did you mean list?`+"\nHelp: licet help --help\n")
+	// The example and the help are those of a single suggestion.
+	f("store veryfi", `unknown command "veryfi" for "licet store"; did you mean verify?
+Example: licet store verify --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --master-key-file master.keys
+Help: licet store verify --help
+`)
+	const orders = "\nExample: licet orders create --product-id editor --price 49.00 --currency USD\n" +
+		"Help: licet orders --help\n"
+	f("order", `unknown command "order" for "licet"; did you mean orders?`+orders)
+	f("subscriptions list", `unknown command "subscriptions" for "licet"; did you mean orders?`+orders)
+	f("lic", `unknown command "lic" for "licet"; did you mean licenses?
+Example: licet licenses grant --product-id editor --quantity 10
+Help: licet licenses --help
+`)
+	f("activate LIC-1 a", `unknown command "activate" for "licet"; did you mean licet licenses activate?
+Example: licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1 --device-name "My laptop"
+Help: licet licenses activate --help
+`)
+	const licenses = "\nExample: licet licenses list --status activated --limit 50\nHelp: licet licenses list --help\n"
+	for _, line := range []string{"licenses ls", "licenses lst", "licenses lst --help", "help licenses lst"} {
+		typed := strings.Fields(strings.TrimPrefix(line, "help "))[1]
+		f(line, `unknown command "`+typed+`" for "licet licenses"; did you mean list?`+licenses)
+	}
 	f("orders creat --foo", `unknown command "creat" for "licet orders"; did you mean create?
 Example: licet orders create --product-id editor --price 49.00 --currency USD
-Help: licet orders --help
+Help: licet orders create --help
 `)
 	const list = "\nExample: licet orders list --status paid --limit 50\nHelp: licet orders list --help\n"
 	f("orders list --statsu paid", "unknown flag: --statsu; did you mean --status?"+list)

@@ -1,15 +1,25 @@
 package main
 
 import (
+	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
 	"licet/internal/etcdtest"
 	"licet/kv"
+	"licet/metrics"
 	"licet/node/clocks"
+	"licet/node/store"
 )
 
 // runWithClock tells this test binary to be licet serve whose clock is ahead by the duration in a file.
@@ -74,4 +84,68 @@ func TestWrongClock(t *testing.T) {
 	waitFor(t, agree)
 	nodes[2].want(t, 201, "POST", "/v1/orders", order)
 	nodes[2].log.forgive("the clock differs from the clocks of most nodes")
+}
+
+// stamps is a clock that keeps the stamps of the last read.
+type stamps struct{ last atomic.Pointer[[]store.Stamp] }
+
+func (s *stamps) Stamp() time.Time             { return time.Now() }
+func (s *stamps) Compare(stamps []store.Stamp) { s.last.Store(&stamps) }
+func (s *stamps) Leave()                       {}
+
+// newestBut returns the version of the stamp of another node than self; 0: there is none.
+func (s *stamps) newestBut(self store.Incarnation) (version int64) {
+	if last := s.last.Load(); last != nil {
+		for _, each := range *last {
+			if each.Node != self {
+				version = max(version, each.Version)
+			}
+		}
+	}
+	return version
+}
+
+// TestStampsWhileDraining: a node that leaves goes on storing its time while it answers requests, so that a node that
+// starts meanwhile compares its clock with that node. Once it has ended, its registration is gone.
+func TestStampsWhileDraining(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, 1)
+	cfg := kv.Config{Endpoints: cluster.Endpoints()}
+	key := storeKey(t, cfg)
+	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), zerolog.Nop()
+	other, err := kv.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clock stamps
+	ctx, cancel := context.WithCancel(t.Context())
+	var registering sync.WaitGroup
+	registering.Go(func() {
+		other.Register(ctx, func() store.Registration {
+			return store.Registration{Incarnation: other.Incarnation()}
+		}, &clock)
+	})
+	t.Cleanup(func() { cancel(); registering.Wait(); other.Close() })
+	p := startServe(t, "--etcd-endpoints", cluster.Endpoints()[0], "--drain-delay", "4s")
+	p.key = key
+	self := other.Incarnation()
+	waitFor(t, func() bool { return clock.newestBut(self) > 0 })
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	leaving := func() bool {
+		r, err := p.send(t.Context(), "GET", "/readyz", "")
+		return err == nil && r.status == http.StatusServiceUnavailable
+	}
+	waitFor(t, leaving)
+	version := clock.newestBut(self)
+	if version == 0 {
+		t.Fatal("the registration ended as soon as the node left")
+	}
+	waitFor(t, func() bool { return clock.newestBut(self) > version+1 || !leaving() })
+	if now := clock.newestBut(self); now <= version+1 {
+		t.Errorf("while it left, the node stored version %d after version %d", now, version)
+	}
+	<-p.ended
+	waitFor(t, func() bool { return clock.newestBut(self) == 0 })
 }

@@ -42,7 +42,7 @@ type config struct {
 	ClockTolerance  time.Duration // see package clocks
 
 	AddressLimit, AuthenticationLimit, AccountLimit, LicenseLimit limits.Rate
-	NewDevicesLimit, LicenseKiB, AccountKiB                       limits.Rate
+	NewDevicesLimit, LicenseKiB, AccountKiB, DocumentsKiB         limits.Rate
 	MaxAPIKeys                                                    int
 
 	TrustedProxies []string
@@ -75,6 +75,9 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"`rate` of activations and validations for each license, such as 10/m; 0: no limit")
 	fs.TextVar(&c.NewDevicesLimit, "rate-limit-new-devices", limits.Rate{Count: 1000, Per: 100 * time.Second},
 		"`rate` of new devices and new device names stored for each license; 0: no limit")
+	fs.TextVar(&c.DocumentsKiB, "rate-limit-documents-kib", limits.Rate{Count: 200 << 10, Per: time.Minute},
+		"`rate` of KiB of lists of revocations and sets of receipt keys for each client address without an API key; "+
+			"0: no limit")
 	fs.TextVar(&c.LicenseKiB, "rate-limit-license-kib", limits.Rate{Count: 10 << 10, Per: 10 * time.Second},
 		"`rate` of KiB written for each license; 0: no limit")
 	fs.TextVar(&c.AccountKiB, "rate-limit-account-kib", limits.Rate{Count: 8 << 10, Per: time.Second},
@@ -167,9 +170,9 @@ const (
 	defaultBudgetBytes = 2 << 30
 	defaultBudgetKeys  = 10_000_000
 	minClockTolerance  = 500 * time.Millisecond // clocks that are set right jump by less
-	// maxClockTolerance is less than half of licensing.LeaseGuard: then a lease is given to another device only once it
-	// has ended by every clock that the tolerance allows.
-	maxClockTolerance = 2400 * time.Millisecond
+	// maxClockTolerance: a node whose clock differs from most nodes' clocks by more than this gives no leases and does
+	// nothing by time. So the node had better refuse all requests.
+	maxClockTolerance = clocks.MaxApart
 )
 
 func (c *config) validate() error {

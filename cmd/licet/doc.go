@@ -24,8 +24,8 @@
 //
 //	main.go             exit codes, signals, usage errors
 //	root.go             the command line and its groups; licet dev, licet version
-//	config.go           settings that licet dev and licet serve share; environment variables of flags; the log
-//	etcdflags.go        settings of a connection to etcd
+//	config.go           each setting that licet dev and licet serve share, with flag and environment variable; the log
+//	etcdflags.go        settings of a connection to etcd; checks endpoints, and adds http:// or https://
 //	storeflags.go       settings that name a store; opening the store, which must exist, for a command of licet store
 //	storeetcd.go        the etcd of a data directory, in a child process of licet store
 //	tracing.go          settings of traces; starting the tracer

@@ -11,6 +11,7 @@ import (
 
 	"licet/cmd/licet/internal/doctor"
 	"licet/internal/etcdtest"
+	"licet/internal/fakestripe"
 	"licet/kv"
 )
 
@@ -60,7 +61,7 @@ func TestDoctorOfAService(t *testing.T) {
 	all = doctorReport(t, exitOK)
 	wantFinding(t, all, doctor.OK, "service", "(from $LICET_URL)")
 	for _, check := range []string{"environment", "service", "store space", "service clock", "service latency",
-		"API key", "account budget", "webhooks"} {
+		"API key", "payments", "account budget", "webhooks"} {
 		if !slices.ContainsFunc(all, func(f doctor.Finding) bool { return f.Check == check }) {
 			t.Errorf("no finding of %q among %+v", check, all)
 		}
@@ -137,6 +138,29 @@ func TestDoctorOfADataDirectory(t *testing.T) {
 	wantFinding(t, all, doctor.OK, "API keys", "1")
 	wantFinding(t, all, doctor.OK, "etcd quota", "used")
 	wantFinding(t, doctorReport(t, exitFailed, "--data-dir", t.TempDir()), doctor.Problem, "store", "there is no store")
+}
+
+// TestDoctorOfPayments checks a live account before and after its service has a key of Stripe.
+func TestDoctorOfPayments(t *testing.T) {
+	fake := fakestripe.New(1)
+	defer fake.Close()
+	fake.AddKey(stripeLiveKey)
+	files := secretFiles(t, map[string]string{"stripe.key": stripeLiveKey})
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	account := p.want(t, 200, "GET", "/v1/account", "").Data.text("account_id")
+	p.terminate(t)
+	live := createKey(t, []string{"--data-dir", dir}, "--account", account, "--mode", "live")
+	emptyPlace(t)
+	t.Setenv("LICET_API_KEY", live.APIKey)
+	report := func(flags ...string) []doctor.Finding {
+		p := startProcess(t, dir, flags...)
+		defer p.terminate(t)
+		return doctorReport(t, exitOK, "--url", p.url)
+	}
+	wantFinding(t, report(), doctor.Warning, "payments", "no payment provider charges the orders of this account")
+	wantFinding(t, report("--stripe-api-base", fake.URL, "--stripe-live-key-file", filepath.Join(files, "stripe.key")),
+		doctor.OK, "payments", "stripe charges the orders")
 }
 
 // TestDoctorOfSettings checks the settings of a node in the environment, which contradict each other or lack something.

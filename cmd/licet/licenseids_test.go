@@ -70,7 +70,7 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 			t.Errorf("an id as a key: %d", refused.Code)
 		}
 		if r := p.want(t, 404, "GET", "/v1/licenses/"+otherID(id), ""); r.Code != 40401 {
-			t.Errorf("an id that nobody made: %d", r.Code)
+			t.Errorf("an id of no license: %d", r.Code)
 		}
 	}
 

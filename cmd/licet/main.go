@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if started && !errors.As(err, &usage) {
 		return exitFailed
 	}
-	fmt.Fprint(stderr, cli.Hint(cmd))
+	fmt.Fprint(stderr, cli.Hint(cmd, err))
 	return exitUsage
 }
 

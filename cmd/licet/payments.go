@@ -109,6 +109,7 @@ func (s *instance) usePayments(ctx context.Context) error {
 	if err := s.verifyStripe(ctx, own, shared); err != nil {
 		return err
 	}
+	s.events = eventSources(own, shared)
 	others := s.providers
 	s.providers = func(owner licensing.Owner) payment.Provider {
 		if p, found := own[owner]; found {
@@ -120,6 +121,25 @@ func (s *instance) usePayments(ctx context.Context) error {
 		return others.Of(owner)
 	}
 	return nil
+}
+
+// eventSources returns the accounts at Stripe.
+func eventSources(
+	own map[licensing.Owner]payment.Provider, shared map[licensing.Mode]*stripe.Provider,
+) (sources []payment.EventSource) {
+	for owner, p := range own {
+		if p.Name() == licensing.ProviderStripe {
+			sources = append(sources, payment.EventSource{Owner: owner})
+		}
+	}
+	for mode := range shared {
+		sources = append(sources, payment.EventSource{Owner: licensing.Owner{Mode: mode},
+			Shared: func(owner licensing.Owner) bool {
+				_, has := own[owner]
+				return owner.Mode == mode && !has
+			}})
+	}
+	return sources
 }
 
 // ownProviders returns the providers of --payments-file.

@@ -10,8 +10,8 @@ import (
 // TestRateLimits sees each setting of the limits at work.
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, t.TempDir(), "--rate-limit-address", "2/h", "--rate-limit-account", "3/h",
-		"--rate-limit-license", "1/h", "--rate-limit-authentication", "2/h",
+	p := startProcess(t, t.TempDir(), "--rate-limit-address", "2/h", "--rate-limit-account", "4/h",
+		"--rate-limit-license", "1/h", "--rate-limit-authentication", "2/h", "--rate-limit-documents-kib", "1/h",
 		"--trusted-proxies", "10.0.0.0/8,127.0.0.0/8", "--metrics-listen", "127.0.0.1:0")
 	guess := func(client, credentials string) reply {
 		t.Helper()
@@ -46,6 +46,15 @@ func TestRateLimits(t *testing.T) {
 			t.Errorf("guess of API key %d: %s, want %d", i, r.body, want)
 		}
 	}
+	keys := object(p.want(t, 200, "PUT", "/v1/receipt_keys", "").Data)
+	list := p.url + "/v1/accounts/" + keys.text("account_id") + "/test/revocations"
+	for range 3 { // more than 1 KiB together
+		p.get(t, list)
+	}
+	if r := p.get(t, list); r.Code != 42900 ||
+		r.header.Get("RateLimit-Policy") != `"document_bytes";q=1024;w=3600` {
+		t.Errorf("the fourth list: %s %v", r.body, r.header)
+	}
 	key := p.grant(t, 1)
 	for i, want := range []int{0, 42900} {
 		if r, err := p.activate(t.Context(), key, "d"); err != nil || r.Code != want {
@@ -61,6 +70,7 @@ func TestRateLimits(t *testing.T) {
 	for _, line := range []string{
 		`licet_rate_limited_total{limit="address"} 2`, `licet_rate_limited_total{limit="license"} 1`,
 		`licet_rate_limited_total{limit="account"} 1`, `licet_rate_limited_total{limit="authentication"} 1`,
+		`licet_rate_limited_total{limit="document_bytes"} 1`,
 	} {
 		if !strings.Contains(scrape.body, line) {
 			t.Errorf("/metrics lacks %s", line)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"licet/internal/depth"
 	"licet/internal/etcdtest"
@@ -164,6 +165,7 @@ func (l *till) complete(t *testing.T, a api, b *bank) {
 	resumed, asked := 0, 0
 	for orderNo := range l.orders {
 		read := func() object { return a.want(t, 200, "GET", "/v1/orders/"+orderNo, "").Data }
+		pause := time.Millisecond // it grows: a refund that failed waits for 15 seconds, whatever asks for it
 		for now := read(); ; now = read() {
 			missed := b.of(orderNo).taken == 1 && now["paid_at"] == nil
 			due := now["refund_due"] == true
@@ -183,6 +185,8 @@ func (l *till) complete(t *testing.T, a api, b *bank) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(pause)
+			pause = min(2*pause, 250*time.Millisecond)
 		}
 	}
 	orders, refunded := l.count()

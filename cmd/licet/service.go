@@ -46,6 +46,7 @@ type instance struct {
 
 	// Set by listen:
 	stripe   *stripeShared
+	events   []payment.EventSource // the accounts at Stripe
 	listener net.Listener
 	admin    net.Listener // for metrics and probes; nil: off
 	url      string       // of the listener, from this machine
@@ -230,6 +231,17 @@ func (s *instance) serveAPI() error {
 	s.background("the map of slots", s.store.FollowSlotMap)
 	s.background("the memory of API keys", n.FollowKeys)
 	s.background("the memory of API keys used", n.KeepKeyUses)
+	// The registration starts before the mailboxes, so it stops after them: while the node acts by time, other nodes
+	// compare their clocks with its clock. A node that leaves withdraws its address, since it takes no hops.
+	registration := func() store.Registration {
+		r := store.Registration{Incarnation: s.store.Incarnation()}
+		if peers != nil && !n.Leaving() {
+			r = peers.Registration(s.peering.address)
+		}
+		r.Version = s.version
+		return r
+	}
+	s.background("the registration", func(ctx context.Context) { s.store.Register(ctx, registration, comparison) })
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
 	s.background("the usage of accounts", n.KeepUsage)
@@ -257,6 +269,10 @@ func (s *instance) serveAPI() error {
 	s.background("the questions about checkouts", func(ctx context.Context) {
 		n.Sweep(ctx, service.Chore{Name: "the questions about checkouts", Label: "checkouts",
 			Once: desk.AskCheckoutsDue})
+	})
+	s.background("the events at payment providers", func(ctx context.Context) {
+		n.Sweep(ctx, service.Chore{Name: "the reading of the events at payment providers", Label: "provider_events",
+			Once: func(ctx context.Context) error { return desk.AskProviderEvents(ctx, s.events) }})
 	})
 	// So do recounts, which read the whole store.
 	s.background("the recount of usage", func(ctx context.Context) {
@@ -307,12 +323,6 @@ func (s *instance) serveAPI() error {
 		}
 		return nil
 	})
-	registration := store.Registration{Incarnation: s.store.Incarnation()}
-	if peers != nil {
-		registration = peers.Registration(s.peering.address)
-	}
-	registration.Version = s.version
-	s.background("the registration", func(ctx context.Context) { s.store.Register(ctx, registration, comparison) })
 	return nil
 }
 
@@ -328,7 +338,10 @@ func (s *instance) limit(api *handlers.Config) (err error) {
 		Authentication: s.cfg.AuthenticationLimit,
 		Account:        s.cfg.AccountLimit,
 		License:        s.cfg.LicenseLimit,
-		Clock:          time.Now,
+		// Stripe takes 25 requests a second of an account in test mode, and 100 in live mode.
+		PayPage:       limits.Rate{Count: 10, Per: time.Minute},
+		DocumentBytes: limits.Rate{Count: s.cfg.DocumentsKiB.Count << 10, Per: s.cfg.DocumentsKiB.Per},
+		Clock:         time.Now,
 	})
 	if err != nil {
 		return err

@@ -57,6 +57,17 @@ func (s *atStripe) order() (order object, checkout string) {
 	return order, path.Base(to)
 }
 
+// paid creates an order, pays for it with a card, and returns the paid order.
+func (s *atStripe) paid(card string) object {
+	s.t.Helper()
+	order, checkout := s.order()
+	if err := s.fake.Pay(checkout, card); err != nil {
+		s.t.Fatal(err)
+	}
+	s.await("order.paid", order)
+	return s.want(s.t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
+}
+
 // await waits for an event of an order, and returns the order that the event has.
 func (s *atStripe) await(kind string, order object) object {
 	s.t.Helper()
@@ -119,6 +130,9 @@ func TestStripe(t *testing.T) {
 	if len(list) != 1 || list[0]["fee"] != 172.0 {
 		t.Errorf("the payments are %v", list)
 	}
+	if paid["fee"] != 172.0 || paid["amount_paid"] != paid["amount"] {
+		t.Errorf("the order has the fee %v of %v", paid["fee"], paid["amount_paid"])
+	}
 
 	// A canceled order has no checkout in which anybody could pay.
 	order, checkout = s.order()
@@ -159,15 +173,6 @@ func TestStripe(t *testing.T) {
 func TestStripeRefunds(t *testing.T) {
 	t.Parallel()
 	s := startAtStripe(t)
-	paid := func(card string) object {
-		t.Helper()
-		order, checkout := s.order()
-		if err := s.fake.Pay(checkout, card); err != nil {
-			t.Fatal(err)
-		}
-		s.await("order.paid", order)
-		return s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
-	}
 	check := func(what string, order object, status string, refunded, pending float64) {
 		t.Helper()
 		now := s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
@@ -175,7 +180,7 @@ func TestStripeRefunds(t *testing.T) {
 			t.Errorf("%s: %v", what, now)
 		}
 	}
-	order := paid(fakestripe.CardPays)
+	order := s.paid(fakestripe.CardPays)
 	id, err := s.fake.RefundInDashboard(order.text("payment_reference"), 900)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +197,7 @@ func TestStripeRefunds(t *testing.T) {
 	s.await("order.refunded", order)
 	check("the rest", order, "refunded", 4900, 0)
 
-	later, failing := paid(fakestripe.CardRefundPending), paid(fakestripe.CardRefundFails)
+	later, failing := s.paid(fakestripe.CardRefundPending), s.paid(fakestripe.CardRefundFails)
 	for _, o := range []object{later, failing} {
 		s.want(t, 200, "POST", "/v1/orders/"+o.text("order_no")+"/refund", "")
 	}
@@ -225,11 +230,7 @@ func TestStripeDisputes(t *testing.T) {
 // disputed pays an order whose payment the buyer disputes, with an end.
 func (s *atStripe) disputed(suspends, won bool) {
 	s.t.Helper()
-	order, checkout := s.order()
-	if err := s.fake.Pay(checkout, fakestripe.CardPays); err != nil {
-		s.t.Fatal(err)
-	}
-	s.await("order.paid", order)
+	order := s.paid(fakestripe.CardPays)
 	at := "/v1/orders/" + order.text("order_no")
 	check := func(status, license string, refunded float64, event func() object) {
 		s.t.Helper()

@@ -4,4 +4,8 @@
 //	offline activate LICENSE-KEY
 //	offline
 //	offline deactivate
+//
+// The map of the package:
+//
+//	main.go  the commands
 package main

@@ -5,8 +5,8 @@
 // A refusal before routing has one of four reasons, which errors.go lists. Package handlers, which
 // imports this package, maps them to status and code like the reasons of any other error.
 //
-// This package knows no route, no API key and no rate limit. It opens no listener: it wraps the one that package
-// cmd/licet has opened, with TLS or without. Most of its tests are in package handlers, over TCP.
+// This package knows no route, no API key and no rate limit. It opens no listener: it wraps the listener of package
+// cmd/licet, with TLS or without. Most of its tests are in package handlers, over TCP.
 //
 // Files:
 //

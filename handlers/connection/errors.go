@@ -53,7 +53,7 @@ func ReadError(c *Conn, cause error) error {
 	case c != nil && c.ambiguous: // as above
 		return ErrAmbiguousFraming
 	default:
-		return malformed("this is not an HTTP request, or its framing is broken")
+		return malformed("the request is not valid HTTP/1.1: check its first line, headers, length and chunks")
 	}
 }
 

@@ -15,6 +15,8 @@ type Config struct {
 	Authentication Rate // of failed authentications of a client address, or its network
 	Account        Rate // of an account in one mode
 	License        Rate // of a license
+	PayPage        Rate // of the pay page of an order
+	DocumentBytes  Rate // of the bytes of open documents that a client address, or its site, gets
 
 	Clock func() time.Time // monotonic, like time.Now
 }
@@ -26,7 +28,18 @@ type Limits struct {
 	authentication *buckets[netip.Addr]
 	account        *buckets[licensing.Owner]
 	license        *buckets[string]
+	payPage        *buckets[string]
+	documentBytes  *buckets[documents]
 }
+
+// documents are the documents of one of two lengths for the clients of a site.
+type documents struct {
+	site netip.Addr
+	long bool
+}
+
+// longDocument is the length in bytes above which a document is long.
+const longDocument = 64 << 10
 
 // The names of the limits, in metrics and headers.
 const (
@@ -34,6 +47,8 @@ const (
 	NameAuthentication = "authentication"
 	NameAccount        = "account"
 	NameLicense        = "license"
+	NamePayPage        = "pay_page"
+	NameDocumentBytes  = "document_bytes"
 )
 
 // Policy is the name and the rate of a limit.
@@ -64,12 +79,20 @@ func New(cfg Config) (*Limits, error) {
 	if l.authentication, err = newBuckets(authentication, cfg.Clock, byRegion); err != nil {
 		return nil, err
 	}
-	// These requests have a valid API key, or a license key with good check characters. No client
+	documentBytes := Policy{NameDocumentBytes, cfg.DocumentBytes}
+	byRegionOfSite := func(d documents) uint64 { return byRegion(d.site) }
+	if l.documentBytes, err = newBuckets(documentBytes, cfg.Clock, byRegionOfSite); err != nil {
+		return nil, err
+	}
+	// These requests have a valid API key, a license key with good check characters, or the link of an order. No client
 	// has millions of those, so these limits need no shared buckets.
 	if l.account, err = newBuckets[licensing.Owner](Policy{NameAccount, cfg.Account}, cfg.Clock, nil); err != nil {
 		return nil, err
 	}
 	if l.license, err = newBuckets[string](Policy{NameLicense, cfg.License}, cfg.Clock, nil); err != nil {
+		return nil, err
+	}
+	if l.payPage, err = newBuckets[string](Policy{NamePayPage, cfg.PayPage}, cfg.Clock, nil); err != nil {
 		return nil, err
 	}
 	return &l, nil
@@ -81,6 +104,8 @@ func (l *Limits) Close() {
 	l.authentication.close()
 	l.account.close()
 	l.license.close()
+	l.payPage.close()
+	l.documentBytes.close()
 }
 
 // Address counts a request by its client's network.
@@ -120,12 +145,34 @@ func (l *Limits) AccountDebt(owner licensing.Owner) Decision { return l.account.
 // License counts a request by the license key that it names, in canonical form.
 func (l *Limits) License(key string) Decision { return l.license.take(key) }
 
+// PayPage counts a request to the pay page of an order that asks a payment provider.
+func (l *Limits) PayPage(orderNo string) Decision { return l.payPage.take(orderNo) }
+
+// Document counts the bytes of a document that a client's site is about to get. The document may be longer than the
+// rest of the limit: then the limit refuses further documents until the bucket lacks no tokens. Documents of up to
+// longDocument bytes have a bucket of their own, as large: a client who fetches long documents in a loop does not keep
+// short documents from other clients of the site.
+//
+// A site is a client's own address with IPv4, and the /48 with IPv6: one customer of a provider may have a /48, which
+// has 65,536 networks.
+func (l *Limits) Document(client netip.Addr, bytes int) Decision {
+	key := documents{masked(client, 48), bytes > longDocument}
+	d := l.documentBytes.peek(key, 0)
+	if !d.Refused {
+		l.documentBytes.charge(key, bytes)
+	}
+	return d
+}
+
 // Network returns the address that a client counts as: with IPv4 the client's own address, with IPv6
 // its /64, because one machine can use any address of its /64.
-func Network(client netip.Addr) netip.Addr {
+func Network(client netip.Addr) netip.Addr { return masked(client, 64) }
+
+// masked returns an IPv4 address, or the first bits of an IPv6 address.
+func masked(client netip.Addr, bits int) netip.Addr {
 	client = canonical(client)
 	if client.Is6() {
-		return netip.PrefixFrom(client, 64).Masked().Addr()
+		return netip.PrefixFrom(client, bits).Masked().Addr()
 	}
 	return client
 }

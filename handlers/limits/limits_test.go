@@ -162,12 +162,42 @@ func TestAuthentication(t *testing.T) {
 	want("a failure later", l.FailedAuthentication(network), "refused false, 0 remain, next in 10s")
 }
 
+// TestDocument: a document may be longer than the rest of the limit, and its network then waits until it owes nothing.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	l, clock := newLimits(t, Config{DocumentBytes: Rate{Count: 1000, Per: 10 * time.Second}})
+	network, neighbor, other := netip.MustParseAddr("2001:db8:1:2::3"), netip.MustParseAddr("2001:db8:1:fff0::1"),
+		netip.MustParseAddr("2001:db8:2:2::3")
+	for i, step := range []struct {
+		after time.Duration
+		of    netip.Addr
+		bytes int
+		want  string
+	}{
+		{0, network, 900, "refused false, 1000 remain, next in 10ms"},
+		{0, neighbor, 900, "refused false, 100 remain, next in 10ms"}, // of the same /48
+		{0, network, 1, "refused true, 0 remain, next in 8.01s"},
+		{0, network, 65_537, "refused false, 1000 remain, next in 10ms"}, // long documents count apart
+		{0, neighbor, 65_537, "refused false, 0 remain, next in 10ms"},
+		{0, network, 65_537, "refused true, 0 remain, next in 10.01s"},
+		{0, other, 65_536, "refused false, 1000 remain, next in 10ms"}, // a full bucket at most
+		{7900 * time.Millisecond, network, 1, "refused true, 0 remain, next in 110ms"},
+		{100 * time.Millisecond, network, 1, "refused false, 0 remain, next in 10ms"},
+		{0, other, 1, "refused false, 800 remain, next in 10ms"},
+	} {
+		clock.advance(step.after)
+		if got := l.Document(step.of, step.bytes); got.String() != step.want {
+			t.Errorf("step %d: %s, want %s", i, got, step.want)
+		}
+	}
+}
+
 func TestOff(t *testing.T) {
 	t.Parallel()
 	made, _ := newLimits(t, Config{})
 	for _, l := range []*Limits{made, {}} {
 		for _, d := range []Decision{l.Address(netip.Addr{}), l.Account(acme), l.Attempt(netip.Addr{}),
-			l.FailedAuthentication(netip.Addr{}), l.License("LIC-x")} {
+			l.FailedAuthentication(netip.Addr{}), l.License("LIC-x"), l.Document(netip.Addr{}, 1)} {
 			if d != (Decision{}) {
 				t.Errorf("a limit that is off counted a request: %v", d)
 			}

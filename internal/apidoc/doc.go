@@ -15,7 +15,7 @@
 //	moneymembers.go the same of payments and refunds
 //	ordermembers.go descriptions of parameters of lists of orders
 //	operations.go  names, summaries and examples of the routes
-//	page.go        the generated parts of docs/reference/api.md
+//	page.go        the generated parts of docs/reference/api.md: tables of routes, members and codes
 //	released.go    changes that break clients of a released document
 //	requests.go    parameters and bodies of requests
 //	responses.go   responses

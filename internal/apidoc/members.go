@@ -26,8 +26,8 @@ func members() map[string]string {
 		"budget_keys":        "the storage budget in keys; 0: none",
 		"buyer_email":        "the e-mail address of the buyer",
 		"customer_reference": "the shop's own name for the customer",
-		"complete": "true if every order and every granted license of the buyer that existed at the time of the " +
-			"request is redacted. One request redacts up to 100 of each: while false, send the same request again",
+		"complete": "true if all orders and granted licenses of the buyer at the time of the request, or all " +
+			"licenses with the reference, are redacted. One request redacts up to 100 of each: if false, repeat it",
 		"created_at":      "when the service created the object",
 		"currency":        "ISO 4217 code, in any case; responses have it in upper case",
 		"current_devices": "number of bound devices",
@@ -96,8 +96,8 @@ func members() map[string]string {
 			"[Leases](#leases)",
 		"lease_remaining_seconds": "how long the device still has its lease, counted from when it sent the request; " +
 			"null: it has none",
-		"lease_seconds": "the length of the lease that the device asks for, up to the product's `max_lease_seconds`; " +
-			"left out: the product's. Without effect on licenses without leases",
+		"lease_seconds": "the length of the lease that the device asks for, cut to the product's " +
+			"`max_lease_seconds`; left out: the product's. Without effect on licenses without leases",
 		"max_lease_seconds": "the longest lease that a device may ask for; null without leases",
 		"last_success_at":   "when a message was last delivered; null: none yet",
 		"last_used_at":      "when the API key was last used, to about a minute; null: never",
@@ -242,9 +242,15 @@ func members() map[string]string {
 		"TrialRequest.receipt": askedReceipt,
 		"receipt_seconds":      "for how long the receipt is to be valid at most. Left out: as the product says",
 		"device_key": "an Ed25519 public key of the device, 32 bytes in base64url. The receipt names the key, which " +
-			"may [give the seat back](#release-a-seat). Needs `nonce`",
+			"may [give the device slot back](#release-a-device-slot). Needs `nonce`",
 		"license_id": "the id of the license",
 		"request":    "the armored text that the device has made", "receipt_file": "the armored receipt file",
+		"requests": "the armored texts that devices have made",
+		"results":  "one result for each request, in the order of the requests",
+
+		"ReceiptResult.file": "the receipt file for the request; left out: there is none",
+		"ReceiptResult.failure": "the body of the [error](#error-codes) that the request alone would get; left out: " +
+			"none",
 		"release":          "the armored text that the device has signed",
 		"Released.removed": "whether the device was bound, and was not bound again since",
 		"nonce": "a text that the receipt repeats. A receipt with a nonce is always a new one; without it, an " +
@@ -260,15 +266,18 @@ func members() map[string]string {
 		"Path.account_id": "the account", "Path.mode": "`test` or `live`", "received": "the callback is done",
 		"root": "the public half of the key that signs the set of receipt keys; put it into your program. It never " +
 			"changes",
-		"jwks_url":         "where everybody may read the set of receipt keys, signed with the root key",
+		"jwks_url":         "address of the set of receipt keys, signed with the root key; needs no API key",
 		"ReceiptKeys.keys": "the set of receipt keys, oldest first",
 		"kid":              "the id of the receipt key, in the header of what it has signed",
 		"signs_from":       "from when the receipt key signs: caches may have the set from before",
 		"ends_at":          "when the receipt key leaves the set; null: not known yet",
 
-		"ProductDescription.key_prefix":    "the beginning of license keys. Left out: `LIC`",
-		"Product.lease_seconds":            "the length of a lease; null without leases",
-		"License.lease_seconds":            "the length of a lease; null without leases",
+		"ProductDescription.key_prefix": "the beginning of license keys. Left out: `LIC`",
+		"Product.lease_seconds":         "the length of a lease; null without leases",
+		"License.lease_seconds":         "the length of a lease; null without leases",
+		"License.grace": "how long bound devices may use the license after its end: an ISO 8601 duration; null: " +
+			"no [grace](#grace)",
+		"entitlement_ends":                 "when entitlements end: a time for each code that ends by itself",
 		"ProductDescription.device_mode":   "`leased`: floating licenses, see [Leases](#leases). Left out: `bound`",
 		"ProductDescription.lease_seconds": "the length of a lease; required along with `leased`",
 		"ProductDescription.inactive_after": "an ISO 8601 duration of at least `P1D`; needs `max_devices` of 1 to " +
@@ -314,14 +323,18 @@ func members() map[string]string {
 		"NewOrder.success_url": "where the result page leads the buyer after payment: `https://` (`http://` for " +
 			"`localhost` and loopback addresses), percent-encoded, without user information and fragment; the host " +
 			"and the port are checked as for a webhook endpoint",
-		"NewOrder.metadata":  "any JSON as values, at most 16 KiB as compact JSON; kept unchanged, except white space",
-		"Order.expires_at":   "until when the order can be paid in time",
-		"License.id":         "the id of the license, for URLs and logs: an id activates nothing",
-		"Order.license_id":   "the id of the license; set once paid",
-		"Order.license_key":  "the key of the first license; set once paid. It stays after a refund, which revokes it",
-		"Order.status":       "`expired`: not paid by `expires_at`",
-		"Redaction.orders":   "number of redacted orders",
-		"Redaction.licenses": "number of redacted licenses: those of the orders, and granted licenses of the buyer",
+		"NewOrder.metadata": "any JSON as values, at most 16 KiB as compact JSON; kept unchanged, except white space",
+		"Order.expires_at":  "until when the order can be paid in time",
+		"License.id":        "the id of the license, for URLs and logs: an id activates nothing",
+		"Order.license_id":  "the id of the license; set once paid",
+		"Order.license_key": "the key of the first license; set once paid. It stays after a refund, which revokes it",
+		"Order.status":      "`expired`: not paid by `expires_at`",
+		"Redaction.orders":  "number of redacted orders",
+		"Redaction.licenses": "number of redacted licenses: of the orders, and granted licenses of the buyer; with " +
+			"`customer_reference`, licenses with that reference",
+		"BuyerRedaction.buyer_email": "the e-mail address of the buyer; required without `customer_reference`, and " +
+			"not allowed with it",
+		"BuyerRedaction.customer_reference": "the shop's own name for the customer, compared exactly",
 
 		"Event.id": "the id of the event, the same in the feed, in lists and in webhooks",
 		"sequence": "counts the events of this order or license, of all webhook endpoints, or of the budget of the " +

@@ -23,8 +23,13 @@ func operations() map[string]operation {
 		"POST /v1/receipts": {
 			"makeReceiptFile", "binds a device without network and makes its receipt file", "make-a-receipt-file", "",
 		},
+		"POST /v1/receipts/batch": {
+			"makeReceiptFiles", "makes the receipt files of many devices without network", "make-many-receipt-files",
+			"",
+		},
 		"POST /v1/receipts/release": {
-			"releaseSeat", "frees the seat that a device without network has given back", "release-a-seat", "",
+			"releaseSeat", "frees the device slot that a device without network has given back",
+			"release-a-device-slot", "",
 		},
 		"POST /v1/trials": {
 			"startTrial", "issues a license for a trial and binds the device", "start-a-trial", "trial",

@@ -62,6 +62,9 @@ func alwaysSet() []string {
 // ofMember returns the schema of a member of a schema of responses.
 func (s *schemas) ofMember(of, name string, typ reflect.Type) *openapi.Schema {
 	if typ.Kind() == reflect.Pointer {
+		if typ.Elem().Name() == "failureEnvelope" {
+			return reference("Failure")
+		}
 		if typ.Elem().Kind() == reflect.Struct {
 			return s.ofAnswer(typ.Elem())
 		}

@@ -17,6 +17,8 @@
 //	outcomes_test.go    comparison of errors that say whether a command was executed
 //	state_test.go       package-level variables
 //	surface_test.go     names, comments and exported types
+//	sizes_test.go       how many files a folder holds, and how many methods a type has
+//	filemaps_test.go    the maps of files in package comments
 //	docs_test.go        links and lines of pages, and the packages on the architecture page
 //	commands_test.go    pages whose commands must have a test that runs them
 //	archtest_test.go    runs the checks on the module, and on small modules with one violation each

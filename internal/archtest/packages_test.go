@@ -206,7 +206,8 @@ var packages = []row{
 		purpose: "implements node/store on etcd",
 		imports: []string{
 			"internal/backoff", "internal/fair",
-			"kv/verify", "kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store",
+			"kv/verify", "kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace",
+			"node/store",
 			"metrics/guard", "metrics/tracing", "metrics", "licensing",
 		},
 	},
@@ -214,34 +215,40 @@ var packages = []row{
 		path:    "kv/deliveries",
 		purpose: "stores the deliveries of webhooks in etcd",
 		imports: []string{
-			"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "licensing",
+			"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace", "node/store",
+			"licensing",
 		},
 	},
 	{
-		path:     "kv/deliveries/deliveriestest",
-		purpose:  "creates endpoints for tests of deliveries",
-		imports:  []string{"kv/internal/kvtest", "kv/internal/layout", "node/store/storetest", "licensing"},
+		path:    "kv/deliveries/deliveriestest",
+		purpose: "creates endpoints for tests of deliveries",
+		imports: []string{
+			"kv/internal/kvtest", "kv/internal/layout", "kv/internal/keyspace", "node/store/storetest", "licensing",
+		},
 		testOnly: true,
 	},
 	{
 		path:    "kv/verify",
 		purpose: "verifies the values that etcd holds",
-		imports: []string{"internal/backoff", "kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"},
+		imports: []string{
+			"internal/backoff", "kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace", "node/store",
+			"licensing",
+		},
 	},
 	{
 		path:    "kv/backup",
 		purpose: "backup, restore and defragmentation of a store",
-		imports: []string{"internal/backoff", "kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"},
+		imports: []string{"internal/backoff", "kv/embedded", "kv/internal/etcd", "kv/internal/keyspace", "metrics"},
 	},
 	{
 		path:    "kv/survey",
 		purpose: "the facts about etcd and the store for licet doctor",
-		imports: []string{"kv/internal/etcd", "kv/internal/layout"},
+		imports: []string{"kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace"},
 	},
 	{
 		path:    "kv/users",
 		purpose: "users of etcd and their roles",
-		imports: []string{"kv/internal/etcd", "kv/internal/layout"},
+		imports: []string{"kv/internal/etcd", "kv/internal/keyspace"},
 	},
 	{
 		path:     "kv/embedded/embeddedtest",
@@ -257,19 +264,29 @@ var packages = []row{
 	{
 		path:    "kv/internal/claimwrite",
 		purpose: "writes claims of Idempotency-Keys",
-		imports: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"},
+		imports: []string{"kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace", "node/store", "licensing"},
 	},
 	{
 		path:    "kv/internal/etcd",
 		purpose: "the only checked and counted requests to etcd",
 		imports: []string{
 			"internal/backoff",
-			"kv/internal/layout", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+			"kv/internal/keyspace", "node/store", "metrics/guard", "metrics/tracing", "metrics",
+			"licensing",
 		},
 	},
 	{
 		path:    "kv/internal/layout",
-		purpose: "etcd keys, and the encoding of values",
+		purpose: "the encoding of values",
+		imports: []string{"kv/internal/keyspace", "node/store", "licensing"},
+		forbidden: []string{
+			"crypto/rand", "go.etcd.io/...", "io/fs", "log/...", "math/rand/...", "net/...", "os/...", "syscall",
+		},
+		noClock: true,
+	},
+	{
+		path:    "kv/internal/keyspace",
+		purpose: "the keys of etcd",
 		imports: []string{"node/store", "licensing"},
 		forbidden: []string{
 			"crypto/rand", "go.etcd.io/...", "io/fs", "log/...", "math/rand/...", "net/...", "os/...", "syscall",

@@ -153,10 +153,12 @@ func exportedFunc(d *ast.FuncDecl) bool {
 	if !d.Name.IsExported() {
 		return false
 	}
-	if d.Recv == nil || len(d.Recv.List) == 0 {
-		return true
-	}
-	base := d.Recv.List[0].Type
+	return d.Recv == nil || ast.IsExported(receiver(d))
+}
+
+// receiver returns the name of the type of a method.
+func receiver(method *ast.FuncDecl) string {
+	base := method.Recv.List[0].Type
 	for {
 		switch t := base.(type) {
 		case *ast.StarExpr:
@@ -166,9 +168,9 @@ func exportedFunc(d *ast.FuncDecl) bool {
 		case *ast.IndexListExpr:
 			base = t.X
 		case *ast.Ident:
-			return t.IsExported()
+			return t.Name
 		default:
-			return false
+			return ""
 		}
 	}
 }

@@ -70,8 +70,8 @@ func check(tree fs.FS) ([]string, error) {
 	for _, f := range folders {
 		for _, rule := range []func(*report, *folder){
 			checkTable, checkImports, checkClock, checkHiddenTypes,
-			checkNames, checkLength, checkWidth, checkPackageComment, checkComments,
-			checkVariables, checkAssignments, checkGoroutines, checkEtcdAccess, checkOutcomes,
+			checkNames, checkLength, checkWidth, checkFolderSize, checkTypeSize, checkPackageComment, checkFileMap,
+			checkComments, checkVariables, checkAssignments, checkGoroutines, checkEtcdAccess, checkOutcomes,
 		} {
 			rule(r, f)
 		}

@@ -26,3 +26,12 @@ func NeedFull(t testing.TB) {
 		t.Skip("builds a program: " + variable + "=full")
 	}
 }
+
+// NotRaced skips a test with the race detector. It is for tests that repeat what other tests run, or that are about
+// sizes and counts, or that start no goroutine: they take minutes with the detector, and show it nothing new.
+func NotRaced(t testing.TB) {
+	t.Helper()
+	if Raced() {
+		t.Skip("repeats what other tests run with the race detector")
+	}
+}

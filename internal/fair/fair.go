@@ -170,8 +170,8 @@ func (p *Places[K]) stopWaiting(o *owner[K], i int) {
 	p.freeWaiting++
 }
 
-// leave gives a place back, and lets waiting callers in for whom there is a place now. The search for the next owner
-// passes only owners who have places, so it is short, however many owners wait.
+// leave frees a place of an owner and admits waiting callers. The search for the next owner passes only owners who have
+// places, so the search is short, however many owners wait.
 func (p *Places[K]) leave(o *owner[K]) {
 	p.free++
 	o.held--

@@ -32,7 +32,7 @@ const (
 
 // Errors of a buyer.
 var (
-	ErrNotOpen  = errors.New("nobody can pay in this checkout any more")
+	ErrNotOpen  = errors.New("this checkout is closed: no buyer can pay here any more")
 	ErrDeclined = errors.New("the card is declined")
 	// ErrAuthenticate means that the buyer must authenticate; see Fake.Authenticate.
 	ErrAuthenticate = errors.New("the bank wants the buyer to authenticate")
@@ -51,7 +51,7 @@ func (f *Fake) Pay(sessionID, with string) error {
 			return ErrDeclined // Stripe makes the subscription once the buyer has paid
 		}
 		f.subscribe(session, with)
-		f.complete(session, true)
+		f.complete(session, !takesDays(with))
 		return nil
 	}
 	intent := f.intentOf(session)
@@ -76,7 +76,7 @@ func (f *Fake) Pay(sessionID, with string) error {
 	return nil
 }
 
-// Authenticate ends the authentication of a buyer, who is right or not.
+// Authenticate ends the authentication of a buyer: right reports whether the authentication succeeds.
 func (f *Fake) Authenticate(sessionID string, right bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

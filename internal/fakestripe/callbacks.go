@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -24,17 +25,34 @@ type Sending struct {
 	Pause    time.Duration // between two tries
 }
 
+// sender sends callbacks to the endpoints of accounts.
+type sender struct {
+	*state
+	client    *http.Client
+	sending   Sending
+	callbacks sync.WaitGroup
+	posts     chan struct{} // holds one for each callback that is being sent
+	stop      chan struct{}
+}
+
+func newSender(s *state) *sender {
+	return &sender{
+		state: s, client: &http.Client{Timeout: 10 * time.Second}, stop: make(chan struct{}),
+		posts: make(chan struct{}, maxPosts),
+	}
+}
+
 // SetSending sets how callbacks are sent from now on.
-func (f *Fake) SetSending(s Sending) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sending = s
+func (s *sender) SetSending(sending Sending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sending = sending
 }
 
 // maxEndpointSecrets is how many secrets of an endpoint are valid during a rotation.
 const maxEndpointSecrets = 2
 
-func (f *Fake) createEndpoint(a *account, in input) answer {
+func (s *sender) createEndpoint(a *account, in input) answer {
 	if in.text("url") == "" {
 		return badParameter("url", "Missing required param: url.")
 	}
@@ -42,27 +60,45 @@ func (f *Fake) createEndpoint(a *account, in input) answer {
 	if len(names) == 0 {
 		return badParameter("enabled_events", "Missing required param: enabled_events.")
 	}
-	endpoint := f.store(a, "webhook_endpoint", object{
+	endpoint := s.store(a, "webhook_endpoint", object{
 		"url": in.text("url"), "enabled_events": names, "status": "enabled", "api_version": in.text("api_version"),
 		"description": in.text("description"),
 	})
-	secret := f.newSecret()
+	secret := s.newSecret()
 	endpoint["_secrets"] = []string{secret}
-	rendered := f.render(endpoint, in)
+	rendered := s.render(endpoint, in)
 	rendered["secret"] = secret // only in the answer to the request that makes the endpoint
 	return ok(rendered)
 }
 
-func (f *Fake) newSecret() string {
-	return fmt.Sprintf("whsec_%016x%016x", f.random.Uint64(), f.random.Uint64())
+// eventsKept is how long an event is listed.
+const eventsKept = 30 * 24 * time.Hour
+
+// listEvents lists events, delivered or not. The fake knows no other filters than types and created[gte].
+func (s *sender) listEvents(a *account, path string, in input) answer {
+	kept := s.clock().Add(-eventsKept).Unix()
+	if after := in.text("starting_after"); after != "" {
+		if event := s.of(a, "event", after); event == nil || event.number("created") < kept {
+			return missing("event", after)
+		}
+	}
+	oldest := max(in.number("created[gte]"), kept)
+	types := in.list("types")
+	return ok(s.page(a, "event", path, in, func(event object) bool {
+		return event.number("created") >= oldest && (len(types) == 0 || slices.Contains(types, event.text("type")))
+	}))
+}
+
+func (s *sender) newSecret() string {
+	return fmt.Sprintf("whsec_%016x%016x", s.random.Uint64(), s.random.Uint64())
 }
 
 // AddEndpoint makes a webhook endpoint for all events of an account, and returns its secret.
-func (f *Fake) AddEndpoint(key, url string) (secret string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	secret = f.newSecret()
-	f.store(f.accounts[key], "webhook_endpoint", object{
+func (s *sender) AddEndpoint(key, url string) (secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	secret = s.newSecret()
+	s.store(s.accounts[key], "webhook_endpoint", object{
 		"url": url, "enabled_events": []string{"*"}, "status": "enabled", "_secrets": []string{secret},
 	})
 	return secret
@@ -70,12 +106,12 @@ func (f *Fake) AddEndpoint(key, url string) (secret string) {
 
 // RollSecrets gives all endpoints of an account another secret, and returns the last one. Callbacks are signed with
 // both.
-func (f *Fake) RollSecrets(key string) (secret string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range f.ids["webhook_endpoint"] {
-		if endpoint := f.objects[id]; endpoint.text("_account") == key {
-			secret = f.newSecret()
+func (s *sender) RollSecrets(key string) (secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.ids["webhook_endpoint"] {
+		if endpoint := s.objects[id]; endpoint.text("_account") == key {
+			secret = s.newSecret()
 			secrets := append(endpoint["_secrets"].([]string), secret)
 			endpoint["_secrets"] = secrets[max(0, len(secrets)-maxEndpointSecrets):]
 		}
@@ -84,11 +120,11 @@ func (f *Fake) RollSecrets(key string) (secret string) {
 }
 
 // emit records an event about an object, and sends it to the endpoints of the account.
-func (f *Fake) emit(name string, about object) { f.emitIn(name, about, about.flag("livemode")) }
+func (s *sender) emit(name string, about object) { s.emitIn(name, about, about.flag("livemode")) }
 
-func (f *Fake) emitIn(name string, about object, live bool) {
+func (s *sender) emitIn(name string, about object, live bool) {
 	key := about.text("_account")
-	event := f.store(f.accounts[key], "event", object{
+	event := s.store(s.accounts[key], "event", object{
 		"api_version": sdk.APIVersion, "type": name, "livemode": live, "data": object{"object": about.clone()},
 		"pending_webhooks": 1, "request": object{"id": nil},
 	})
@@ -96,53 +132,62 @@ func (f *Fake) emitIn(name string, about object, live bool) {
 	if err != nil {
 		panic(err)
 	}
-	for _, id := range f.ids["webhook_endpoint"] {
-		endpoint := f.objects[id]
+	for _, id := range s.ids["webhook_endpoint"] {
+		endpoint := s.objects[id]
 		names, _ := endpoint["enabled_events"].([]string)
 		if endpoint.text("_account") != key || !slices.Contains(names, name) && !slices.Contains(names, "*") ||
-			f.chance(f.sending.Drop) {
+			s.chance(s.sending.Drop) {
 			continue
 		}
-		f.send(endpoint.text("url"), slices.Clone(endpoint["_secrets"].([]string)), body)
-		if f.chance(f.sending.Double) {
-			f.send(endpoint.text("url"), slices.Clone(endpoint["_secrets"].([]string)), body)
+		s.send(endpoint.text("url"), slices.Clone(endpoint["_secrets"].([]string)), body)
+		if s.chance(s.sending.Double) {
+			s.send(endpoint.text("url"), slices.Clone(endpoint["_secrets"].([]string)), body)
 		}
 	}
 }
 
 // send sends a callback after a random delay.
-func (f *Fake) send(url string, secrets []string, body []byte) {
-	s := f.sending
+func (s *sender) send(url string, secrets []string, body []byte) {
+	sending := s.sending
 	delay := time.Duration(0)
-	if s.MaxDelay > 0 {
-		delay = time.Duration(f.random.Int64N(int64(s.MaxDelay)))
+	if sending.MaxDelay > 0 {
+		delay = time.Duration(s.random.Int64N(int64(sending.MaxDelay)))
 	}
-	f.callbacks.Add(1)
+	s.callbacks.Add(1)
 	go func() {
-		defer f.callbacks.Done()
-		for try := 0; try < max(s.Tries, 1); try++ {
+		defer s.callbacks.Done()
+		for try := 0; try < max(sending.Tries, 1); try++ {
 			select {
 			case <-time.After(delay):
-			case <-f.stop:
+			case <-s.stop:
 				return
 			}
-			if f.post(url, secrets, body) {
+			if s.post(url, secrets, body) {
 				return
 			}
-			delay = s.Pause
+			delay = sending.Pause
 		}
 	}()
 }
 
+// maxPosts bounds the callbacks that are sent at the same time: when days pass, thousands are due.
+const maxPosts = 64
+
 // post sends a callback once, and reports whether the answer is 2xx. Each try is signed anew.
-func (f *Fake) post(url string, secrets []string, body []byte) bool {
+func (s *sender) post(url string, secrets []string, body []byte) bool {
+	select {
+	case s.posts <- struct{}{}:
+		defer func() { <-s.posts }()
+	case <-s.stop:
+		return false
+	}
 	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return false
 	}
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	request.Header.Set("Stripe-Signature", Sign(time.Now(), body, secrets...))
-	response, err := f.sender.Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
 		return false
 	}
@@ -161,4 +206,7 @@ func Sign(at time.Time, body []byte, secrets ...string) string {
 }
 
 // Delivered waits until all callbacks so far are delivered or given up.
-func (f *Fake) Delivered() { f.callbacks.Wait() }
+func (s *sender) Delivered() { s.callbacks.Wait() }
+
+// SendThrough sets the transport that sends callbacks, such as a balancer of nodes. Call it before the first callback.
+func (s *sender) SendThrough(transport http.RoundTripper) { s.client.Transport = transport }

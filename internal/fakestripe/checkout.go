@@ -133,6 +133,18 @@ func (f *Fake) intentOf(session object) object {
 	return intent
 }
 
+// PaymentOf returns the id of the payment intent of a session; empty if the buyer has not tried to pay. For a
+// subscription that is the payment intent of the first invoice.
+func (f *Fake) PaymentOf(sessionID string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	session := f.objects[sessionID]
+	if invoice := f.objects[session.text("invoice")]; invoice != nil {
+		return invoice.text("_intent")
+	}
+	return session.text("payment_intent")
+}
+
 func orNil(text string) any {
 	if text == "" {
 		return nil

@@ -9,13 +9,16 @@
 //
 // Files:
 //
-//   - fake.go: the fake, its accounts and its clock
+//   - fake.go: the fake, its parts and its accounts
+//   - state.go: the lock, the clock and the objects that the parts share
 //   - http.go: routes, authentication, errors, faults
 //   - idempotency.go: idempotency keys, as Stripe keeps them
 //   - objects.go: objects, references between them, lists
 //   - checkout.go: Checkout Sessions
-//   - buyer.go: what buyers and their banks do
-//   - refunds.go: refunds and disputes
+//   - buyer.go: what buyers do
+//   - bank.go: payments that take days at the bank
+//   - refunds.go: refunds
+//   - disputes.go: disputes
 //   - subscriptions.go: subscriptions, their invoices and renewals
 //   - callbacks.go: events, and their delivery
 //   - ledger.go: the ledger

@@ -43,22 +43,29 @@ type plan struct {
 	times        int
 }
 
+// breaker decides which requests have a fault.
+type breaker struct {
+	*state
+	faults  Faults
+	planned []*plan
+}
+
 // SetFaults sets the chances of faults.
-func (f *Fake) SetFaults(faults Faults) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.faults = faults
+func (b *breaker) SetFaults(faults Faults) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = faults
 }
 
 // Fail gives a fault to the next requests with a method and a path.
-func (f *Fake) Fail(method, path string, fault Fault, times int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.planned = append(f.planned, &plan{method, path, fault, times})
+func (b *breaker) Fail(method, path string, fault Fault, times int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.planned = append(b.planned, &plan{method, path, fault, times})
 }
 
-func (f *Fake) nextFault(method, path string) Fault {
-	for _, p := range f.planned {
+func (b *breaker) nextFault(method, path string) Fault {
+	for _, p := range b.planned {
 		if p.times > 0 && p.method == method && p.path == path {
 			p.times--
 			return p.fault
@@ -68,10 +75,10 @@ func (f *Fake) nextFault(method, path string) Fault {
 		chance int
 		fault  Fault
 	}{
-		{f.faults.Busy, Busy}, {f.faults.BadGateway, BadGateway}, {f.faults.Before, Before}, {f.faults.After, After},
-		{f.faults.Lost, Lost},
+		{b.faults.Busy, Busy}, {b.faults.BadGateway, BadGateway}, {b.faults.Before, Before}, {b.faults.After, After},
+		{b.faults.Lost, Lost},
 	} {
-		if f.chance(c.chance) {
+		if b.chance(c.chance) {
 			return c.fault
 		}
 	}
@@ -142,6 +149,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Request-Id", "req_fake")
+	w.Header().Set("Date", f.Now().UTC().Format(http.TimeFormat))
 	if replayed {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
@@ -236,7 +244,7 @@ var kinds = map[string]string{
 	"checkout/sessions": "checkout.session", "payment_intents": "payment_intent", "charges": "charge",
 	"refunds": "refund", "disputes": "dispute", "balance_transactions": "balance_transaction",
 	"webhook_endpoints": "webhook_endpoint", "subscriptions": "subscription", "invoices": "invoice",
-	"products": "product", "prices": "price", "customers": "customer",
+	"products": "product", "prices": "price", "customers": "customer", "events": "event",
 }
 
 func (f *Fake) listRoute(a *account, route, path string, in input) answer {
@@ -244,8 +252,11 @@ func (f *Fake) listRoute(a *account, route, path string, in input) answer {
 		return f.invoicePayments(a, path, in)
 	}
 	kind := kinds[route]
-	if kind == "" {
+	switch {
+	case kind == "":
 		return missing("route", path)
+	case kind == "event":
+		return f.listEvents(a, path, in)
 	}
 	return ok(f.page(a, kind, path, in, func(o object) bool {
 		for _, name := range []string{"payment_intent", "status", "charge", "subscription", "customer"} {

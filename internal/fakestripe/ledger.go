@@ -21,17 +21,23 @@ type Entry struct {
 	Until   time.Time // the end of the period that the invoice pays for
 }
 
+// book holds the movements of money.
+type book struct {
+	*state
+	ledger []Entry
+}
+
 // Ledger returns all movements so far, oldest first.
-func (f *Fake) Ledger() []Entry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.catchUp()
-	return slices.Clone(f.ledger)
+func (b *book) Ledger() []Entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.catchUp()
+	return slices.Clone(b.ledger)
 }
 
 // Kept returns what the shop has of an order in the end: what was paid, less what went back. Fees are left out.
-func (f *Fake) Kept(orderNo string) (amount int64) {
-	for _, e := range f.Ledger() {
+func (b *book) Kept(orderNo string) (amount int64) {
+	for _, e := range b.Ledger() {
 		if e.OrderNo == orderNo {
 			amount += e.Amount
 		}
@@ -40,7 +46,7 @@ func (f *Fake) Kept(orderNo string) (amount int64) {
 }
 
 // enter adds a movement for a payment intent.
-func (f *Fake) enter(kind string, intent, o object, amount, fee int64) {
+func (b *book) enter(kind string, intent, o object, amount, fee int64) {
 	metadata, _ := intent["metadata"].(map[string]string)
 	if of, is := intent["_order"].(map[string]string); is {
 		metadata = of
@@ -54,5 +60,5 @@ func (f *Fake) enter(kind string, intent, o object, amount, fee int64) {
 	if until := intent.number("_until"); until > 0 {
 		entry.Until = time.Unix(until, 0).UTC()
 	}
-	f.ledger = append(f.ledger, entry)
+	b.ledger = append(b.ledger, entry)
 }

@@ -52,26 +52,26 @@ var prefixes = map[string]string{
 }
 
 // store stores a new object of an account, and gives it an id, its type, mode and time.
-func (f *Fake) store(a *account, kind string, o object) object {
-	f.count++
+func (s *state) store(a *account, kind string, o object) object {
+	s.count++
 	prefix := prefixes[kind] + "_"
 	if kind == "checkout.session" {
 		prefix += map[bool]string{false: "test_", true: "live_"}[a.live]
 	}
-	id := fmt.Sprintf("%s%08dFaKe%06x", prefix, f.count, f.random.IntN(1<<24))
-	o["id"], o["object"], o["livemode"], o["created"] = id, kind, a.live, f.clock().Unix()
+	id := fmt.Sprintf("%s%08dFaKe%06x", prefix, s.count, s.random.IntN(1<<24))
+	o["id"], o["object"], o["livemode"], o["created"] = id, kind, a.live, s.clock().Unix()
 	o["_account"] = a.key
 	if o["metadata"] == nil {
 		o["metadata"] = map[string]string{}
 	}
-	f.objects[id] = o
-	f.ids[kind] = append(f.ids[kind], id)
+	s.objects[id] = o
+	s.ids[kind] = append(s.ids[kind], id)
 	return o
 }
 
 // of returns an object of an account; nil if the account has none with the id.
-func (f *Fake) of(a *account, kind, id string) object {
-	o := f.objects[id]
+func (s *state) of(a *account, kind, id string) object {
+	o := s.objects[id]
 	if o == nil || o.text("object") != kind || o.text("_account") != a.key {
 		return nil
 	}
@@ -79,46 +79,46 @@ func (f *Fake) of(a *account, kind, id string) object {
 }
 
 // render returns an object as an answer, with the references expanded that the request names.
-func (f *Fake) render(o object, in input) object {
+func (s *state) render(o object, in input) object {
 	answer := o.clone()
 	for _, path := range in.list("expand") {
 		if payments, is := o["_payments"].([]object); is && path == "payments" { // left out unless it is asked for
 			answer["payments"] = object{"object": "list", "has_more": false, "data": payments}
 			continue
 		}
-		f.expand(answer, strings.Split(path, "."))
+		s.expand(answer, strings.Split(path, "."))
 	}
 	return answer
 }
 
-func (f *Fake) expand(o object, path []string) {
+func (s *state) expand(o object, path []string) {
 	switch value := o[path[0]].(type) {
 	case string:
-		referred := f.objects[value]
+		referred := s.objects[value]
 		if referred == nil {
 			return
 		}
 		expanded := referred.clone()
 		o[path[0]] = expanded
 		if len(path) > 1 {
-			f.expand(expanded, path[1:])
+			s.expand(expanded, path[1:])
 		}
 	case object:
 		if len(path) > 1 {
-			f.expand(value, path[1:])
+			s.expand(value, path[1:])
 		}
 	}
 }
 
 // page answers a list, newest object first.
-func (f *Fake) page(a *account, kind, path string, in input, filter func(object) bool) object {
+func (s *state) page(a *account, kind, path string, in input, filter func(object) bool) object {
 	limit, _ := strconv.Atoi(in.text("limit"))
 	if limit == 0 {
 		limit = 10
 	}
 	data, started, more := []object{}, in.text("starting_after") == "", false
-	for _, id := range slices.Backward(f.ids[kind]) {
-		o := f.objects[id]
+	for _, id := range slices.Backward(s.ids[kind]) {
+		o := s.objects[id]
 		if !started {
 			started = id == in.text("starting_after")
 			continue
@@ -130,7 +130,7 @@ func (f *Fake) page(a *account, kind, path string, in input, filter func(object)
 			more = true
 			break
 		}
-		data = append(data, f.render(o, in))
+		data = append(data, s.render(o, in))
 	}
 	return object{"object": "list", "url": path, "has_more": more, "data": data}
 }

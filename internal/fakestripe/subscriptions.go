@@ -14,7 +14,7 @@ import (
 // retryAfter is when a payment of a renewal that has failed is tried again, counted from the try before.
 var retryAfter = []time.Duration{3 * 24 * time.Hour, 5 * 24 * time.Hour}
 
-// subscribe begins the subscription of a session, whose first invoice the buyer pays now.
+// subscribe begins the subscription of a session, whose first invoice the buyer pays now, or in some days.
 func (f *Fake) subscribe(session object, with string) {
 	a := f.accounts[session.text("_account")]
 	customer := f.store(a, "customer", object{"email": session["customer_email"]})
@@ -35,7 +35,11 @@ func (f *Fake) subscribe(session object, with string) {
 		"subscription": subscription.text("id"),
 	}}}
 	invoice := f.invoice(subscription, "subscription_create", f.periodLine(subscription))
-	f.payInvoice(subscription, invoice, with)
+	if takesDays(with) {
+		f.payLater(session, subscription, invoice, with)
+	} else {
+		f.payInvoice(subscription, invoice, with)
+	}
 	session["customer"], session["subscription"] = customer.text("id"), subscription.text("id")
 	session["invoice"] = invoice.text("id")
 	f.emit("customer.subscription.created", subscription)
@@ -196,7 +200,8 @@ func (f *Fake) renewLater(subscription object) {
 
 func (f *Fake) renew(subscription object, at time.Time) {
 	item := itemOf(subscription)
-	if item.number("current_period_end") != at.Unix() || subscription["ended_at"] != nil {
+	if item.number("current_period_end") != at.Unix() || subscription["ended_at"] != nil ||
+		subscription.text("status") == string(sdk.SubscriptionStatusIncomplete) {
 		return
 	}
 	if subscription.flag("cancel_at_period_end") {
@@ -274,7 +279,9 @@ func (f *Fake) cancelSubscription(a *account, id string, in input) answer {
 	if subscription == nil || subscription["ended_at"] != nil {
 		return missing("subscription", id)
 	}
-	f.endSubscription(subscription)
+	if f.expireIncomplete(subscription); subscription["ended_at"] == nil {
+		f.endSubscription(subscription)
+	}
 	return ok(f.render(subscription, in))
 }
 

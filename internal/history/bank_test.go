@@ -23,7 +23,7 @@ type bank struct {
 	taken    map[string]licensing.Order
 	sent     map[string]int64         // by the number of the refund
 	promised map[string]bool          // the refunds that are pending, by their numbers
-	failed   map[string]bool          // the refunds that were pending, and have failed
+	failed   map[string]bool          // the refunds that have failed, some of them after they were pending
 	returned map[string]int64         // by the number of the order: the sum of its refunds
 	manual   map[string]payment.State // refunds that were made at the bank, by their ids
 }
@@ -49,7 +49,8 @@ func (b *bank) Begin(context.Context, licensing.Order) (payment.Step, error) {
 }
 
 // Refund sends money back, or not, and says so, or not, or says that it will. It refuses only what it has not sent
-// back, and whatever is more than it has left. A refund that it has promised and then refuses has failed for good.
+// back, and whatever is more than it has left. Some refunds fail, at once or after they were pending: then that is the
+// answer about their numbers for good.
 func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,8 +64,13 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.P
 	switch {
 	case luck == 0:
 		return payment.State{}, errBank
-	case b.failed[refund.Reference], !sent && (luck == 1 || !fits):
-		b.failed[refund.Reference] = b.promised[refund.Reference]
+	case !sent && (luck == 4 && fits || luck == 1 && b.promised[refund.Reference]), b.failed[refund.Reference]:
+		b.failed[refund.Reference] = true
+		return payment.State{
+			Object:  payment.Object{Kind: payment.ObjectRefund, ID: "re_" + refund.Reference},
+			Outcome: payment.OutcomeFailed,
+		}, nil
+	case !sent && (luck == 1 || !fits):
 		return payment.State{}, payment.ErrRefused
 	case luck == 3 && !sent:
 		b.promised[refund.Reference] = true

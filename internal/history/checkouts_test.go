@@ -3,7 +3,9 @@ package history
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,17 +30,17 @@ type till struct {
 	random   *rand.Rand
 	trouble  bool
 	sessions map[string]*payment.State // by the number of the order and the attempt; nil: the attempt has none for good
-	returned map[string]int64          // by order
-	refunds  map[string]bool           // by our number
+	returned map[string]int64          // by payment
+	refunds  map[string]payment.State  // by our number
 	wrong    []string
 
 	subscriptions map[string]*subscription // by order
-	disputes      map[string]*dispute      // by order
+	disputes      map[string]*dispute      // by payment
 }
 
 func newTill(r *run) *till {
 	return &till{random: r.random("till"), trouble: true, sessions: map[string]*payment.State{},
-		returned: map[string]int64{}, refunds: map[string]bool{}, subscriptions: map[string]*subscription{},
+		returned: map[string]int64{}, refunds: map[string]payment.State{}, subscriptions: map[string]*subscription{},
 		disputes: map[string]*dispute{}}
 }
 
@@ -112,6 +114,11 @@ func (b *till) look(object payment.Object) (payment.State, time.Duration, error)
 	if state, found := b.lookAtSubscription(object); found {
 		return state, 5 * delay, nil
 	}
+	for _, made := range b.refunds {
+		if object == made.Object {
+			return made, delay, nil
+		}
+	}
 	if state, found := b.lookAtDispute(object); found {
 		return state, 5 * delay, nil
 	}
@@ -144,7 +151,7 @@ func (b *till) End(_ context.Context, o licensing.Order) error {
 	return nil
 }
 
-// Refund sends money back, or not, and says so, or not.
+// Refund sends money back, or not, and says so, or not. It refuses to send more than is left.
 func (b *till) Refund(ctx context.Context, o licensing.Order, refund licensing.Payment) (payment.State, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,14 +159,25 @@ func (b *till) Refund(ctx context.Context, o licensing.Order, refund licensing.P
 	if luck == 0 {
 		return payment.State{}, errBank
 	}
-	if !b.refunds[refund.Reference] {
-		b.refunds[refund.Reference] = true
-		b.returned[o.OrderNo] += refund.Amount
+	made, known := b.refunds[refund.Reference]
+	if !known {
+		if refund.Amount > o.Amount-b.returned[o.Payment]-b.disputed(o.Payment) {
+			return payment.State{}, payment.ErrRefused
+		}
+		var err error
+		if made, err = b.Sandbox.Refund(ctx, o, refund); err != nil {
+			return payment.State{}, err
+		}
+		if s := b.subscriptions[o.OrderNo]; s != nil {
+			made.Invoice = s.paidWith(o.Payment)
+		}
+		b.refunds[refund.Reference] = made
+		b.returned[o.Payment] += refund.Amount
 	}
 	if luck == 2 {
 		return payment.State{}, errBank
 	}
-	return b.Sandbox.Refund(ctx, o, refund)
+	return made, nil
 }
 
 // pay is what a buyer does at the URL of a checkout: pay, or let it expire. It returns the state after that.
@@ -196,6 +214,20 @@ func (b *till) all() (states []payment.State) {
 	return states
 }
 
+// back returns how much of a payment has gone back. A call of a node that was killed may still be under way.
+func (b *till) back(payment string) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.returned[payment]
+}
+
+// mistakes returns what nodes and buyers have done wrong.
+func (b *till) mistakes() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.wrong)
+}
+
 // counter is the desk of a process for orders that are paid in checkouts.
 func (r *run) counter(p *process) *payment.Desk {
 	var provider payment.Provider = r.till
@@ -206,10 +238,15 @@ func (r *run) counter(p *process) *payment.Desk {
 }
 
 // checkOut makes orders whose buyers pay in checkouts: several press Pay at the same time, pay or let the checkout
-// expire, and press Pay again. Some orders are canceled meanwhile. Callbacks are lost, doubled and late.
+// expire, and press Pay again. Some orders are canceled or paid outside meanwhile. Callbacks are lost, doubled and
+// late.
 func (r *run) checkOut() {
 	var group sync.WaitGroup
-	for number := range checkoutOrders {
+	count := checkoutOrders
+	if r.bug.name != "" {
+		count *= 2 // no other clients take time
+	}
+	for number := range count {
 		group.Go(func() {
 			random := r.random("checkout", uint64(number))
 			order, made := r.order(random, service.NewOrder{
@@ -231,6 +268,9 @@ func (r *run) checkOut() {
 							return r.counter(p).Cancel(ctx, order)
 						})
 				})
+			}
+			if paidMeanwhile(number) {
+				pressed.Go(func() { r.recordMeanwhile(order.OrderNo, number) })
 			}
 			pressed.Wait()
 		})
@@ -255,7 +295,13 @@ func (r *run) press(orderNo string, number, buyer int) {
 		if !done || url == "" {
 			return
 		}
+		if paidMeanwhile(number) { // so that the shop's payment may come first
+			time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+		}
 		state := r.till.pay(url, random.IntN(3) > 0)
+		if state.Outcome == payment.OutcomeDone && paidMeanwhile(number) && random.IntN(3) > 0 {
+			r.disputeSecond(random, state)
+		}
 		for range random.IntN(3) {
 			object := state.Object
 			if state.Payment != "" && random.IntN(2) == 0 {
@@ -269,21 +315,40 @@ func (r *run) press(orderNo string, number, buyer int) {
 	}
 }
 
+// settle stops the faults, and decides the open disputes of second payments: no refund of these is possible before.
+func (b *till) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trouble = false
+	for _, paid := range slices.Sorted(maps.Keys(b.disputes)) {
+		if d := b.disputes[paid]; d.second && d.outcome == payment.OutcomeOpen {
+			d.fee++
+			d.outcome = []payment.Outcome{payment.OutcomeLost, payment.OutcomeWon}[b.random.IntN(2)]
+		}
+	}
+}
+
 // balanceCheckouts has all checkouts asked about, when all is well again.
 func (r *run) balanceCheckouts() {
-	r.till.mu.Lock()
-	r.till.trouble = false
-	r.till.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), r.endTime())
 	defer cancel()
 	for _, s := range r.till.all() {
 		for {
 			p := r.slots[0].current()
 			err := r.counter(p).Called(ctx, r.owner, s.Object)
+			if d := r.till.disputes[s.Payment]; err == nil && d != nil { // on which the refund depends
+				err = r.counter(p).Called(ctx, r.owner, d.object())
+			}
+			if err == nil && s.Outcome != payment.OutcomeDone {
+				break
+			}
 			if err == nil {
 				var order licensing.Order
-				if order, err = p.node.Order(ctx, r.owner, s.OrderNo); err == nil && !order.RefundDue {
-					break
+				if order, err = p.node.Order(ctx, r.owner, s.OrderNo); err == nil {
+					second := func(r licensing.Return) bool { return r.Second }
+					if !order.RefundDue && !slices.ContainsFunc(order.OpenReturns(), second) {
+						break
+					}
 				}
 			}
 			if ctx.Err() != nil {
@@ -295,11 +360,12 @@ func (r *run) balanceCheckouts() {
 	}
 }
 
-// checkouts: an order has one open checkout at a time, is paid in at most one, and is paid exactly if a checkout is
-// paid. The money of an order is back exactly if the order says so.
+// checkouts: an order has one open checkout at a time, and at most one of them is paid. Either the order is paid with
+// that payment, or it is a second payment. No other order is paid through the till. The money of an order is back
+// exactly if the order says so.
 func (i *inspection) checkouts(t *timeline) {
 	b := i.run.till
-	for _, wrong := range b.wrong {
+	for _, wrong := range b.mistakes() {
 		i.add("checkouts", "%s", wrong)
 	}
 	paidIn := map[string]string{}
@@ -312,7 +378,8 @@ func (i *inspection) checkouts(t *timeline) {
 		}
 		paidIn[s.OrderNo] = s.ID
 		states := t.orders[s.OrderNo]
-		if last := states[len(states)-1]; last.payment != s.Payment || last.paid == 0 && last.refunded == 0 {
+		if last := states[len(states)-1]; (last.payment == s.Payment) == t.second(s.OrderNo, s.Payment) ||
+			last.paid == 0 && last.refunded == 0 {
 			i.add("checkouts", "%s was paid in %s, and is stored as %+v", s.OrderNo, s.ID, last)
 		}
 	}
@@ -331,7 +398,7 @@ func (i *inspection) checkouts(t *timeline) {
 		if before.paid != 0 && paidIn[number] == "" {
 			i.add("checkouts", "%s was paid in no checkout: %+v", number, before)
 		}
-		returned := b.returned[number]
+		returned := b.back(before.payment)
 		if (returned != 0) != (before.refunded != 0) && !i.disputed(number) || returned != 0 && returned != 100 {
 			i.add("checkouts", "%d of the money of %s went back: %+v", returned, number, before)
 		}

@@ -42,6 +42,7 @@ type plan struct {
 	changes int           // how many devices may change in a month; 0: none
 	// inactive: it loses inactive devices, and far nodes work on it.
 	inactive bool
+	doubt    bool // the doubtful node works on the license, too
 }
 
 type odd struct {
@@ -97,7 +98,7 @@ func plans(random *rand.Rand, now time.Time) []plan {
 				{2, setNote}, {2, get}}},
 	)
 	list = slices.Concat(list, floatingPlans(), changingPlans(changesPerMonth(now)), inactivePlans(),
-		gracedPlans(random))
+		gracedPlans(random), doubtPlans())
 	for n := range 4 {
 		list = append(list,
 			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
@@ -338,7 +339,7 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 		op.Out.Verdict = nothing
 	}
 	op.Return, op.After = time.Since(r.started), r.etcd.revision()
-	op.Out.Clock = r.span(p, op.Call, op.Return)
+	op.Out.Clock, op.Out.Doubt = r.span(p, op.Call, op.Return), p.doubt
 	return op
 }
 
@@ -346,7 +347,7 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 // went by: its own, or, where its commands may hop, any.
 func (r *run) span(p *process, from, to time.Duration) span {
 	s := p.clock.span(from, to)
-	if !r.way.on {
+	if !r.way.on || p.doubt {
 		return s
 	}
 	slots := r.slots

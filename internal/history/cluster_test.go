@@ -71,6 +71,7 @@ var testKeys = storetest.Keys()
 type process struct {
 	number int // over all lives of a run
 	far    bool
+	doubt  bool
 	clock  *clock
 	faults *faults
 	rpc    *grpc.Server
@@ -95,7 +96,7 @@ func testRing() (licensing.MasterRing, error) {
 // start opens a store on a way into etcd of its own, which its faults lie in
 // wait on, and makes a node on it.
 func (r *run) start(s *slot) (*process, error) {
-	p := &process{number: int(r.lives.Add(1)), clock: s.clock, far: s.far}
+	p := &process{number: int(r.lives.Add(1)), clock: s.clock, far: s.far, doubt: s.doubt}
 	p.life, p.die = context.WithCancel(context.Background())
 	p.faults = newFaults(r, p.number)
 	socket := r.etcd.socket(fmt.Sprint(p.number))
@@ -131,7 +132,7 @@ func (r *run) start(s *slot) (*process, error) {
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
 	}
-	p.store = &storetest.Faulty{Store: killable{store, p.life, r, p.far}, OnLoad: p.faults.load,
+	p.store = &storetest.Faulty{Store: killable{store, p.life, r, p}, OnLoad: p.faults.load,
 		OnConfirm: p.faults.confirm,
 		OnCommit:  p.faults.commit}
 	p.store.OnOverlap = func(ref licensing.Ref) {
@@ -160,14 +161,20 @@ func (r *run) start(s *slot) (*process, error) {
 		cfg.Usages, cfg.UsageEvery = swaying{p.opened, r}, usageEvery
 		cfg.Budget = licensing.Budget{Bytes: budgetBytes}
 	}
-	if r.way.on {
+	if r.way.on && !p.doubt {
 		if err := p.meet(r); err != nil {
 			return nil, err
 		}
 		cfg.Peers, cfg.Self, cfg.YieldAfter, cfg.HopMargin = troubled{p}, p.opened.Incarnation(), 1, hopMargin
 	}
+	if p.doubt {
+		r.noteDoubt(p.opened.Incarnation())
+		if !r.bug.unconfirmed {
+			cfg.Clocks = p.comparison()
+		}
+	}
 	p.node = service.New(cfg)
-	if r.way.on {
+	if r.way.on && !p.doubt {
 		if err := p.beCalled(r, instruments); err != nil {
 			return nil, err
 		}
@@ -196,17 +203,21 @@ type killable struct {
 	store.Store
 	life context.Context
 	run  *run
-	far  bool
+	by   *process
 }
 
 // Due leaves out the licenses that no client works on, and the leases that are not swept. Far nodes sweep only trials.
+// The doubtful node, which must sweep nothing, finds all.
 func (m killable) Due(
 	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, slot, span, from, limit)
 	page.Records = slices.DeleteFunc(page.Records,
 		func(ref licensing.Ref) bool {
-			if m.far {
+			if m.by.doubt {
+				return !m.run.has(ref) && !m.run.hasTried(ref)
+			}
+			if m.by.far {
 				return !m.run.hasTried(ref)
 			}
 			if kind == licensing.DueRollout || kind == licensing.DueIssue {
@@ -253,12 +264,16 @@ type slot struct {
 	process *process
 	clock   *clock
 	far     bool // see startFar
+	doubt   bool // see startDoubtful
 }
 
 // step sets the clock of the slot's nodes.
 func (s *slot) step(random *rand.Rand) {
 	offset := skew(random.IntN(skews))
-	if s.far {
+	switch {
+	case s.doubt:
+		return // a node refuses all requests for some seconds after its clock was set
+	case s.far:
 		offset = farAhead + time.Duration(random.IntN(skews)-skews/2)*farStep
 	}
 	s.clock.step(offset)
@@ -287,6 +302,10 @@ func (r *run) restart(s *slot) error {
 
 // keepBusy has a process do the work that no client asks for. Far nodes only sweep trials.
 func (r *run) keepBusy(p *process) {
+	if p.doubt {
+		r.background.Go(p.sweepInDoubt)
+		return
+	}
 	if p.far {
 		r.background.Go(p.sweepTrials)
 		return
@@ -341,6 +360,9 @@ func (c *clock) span(from, to time.Duration) span {
 func (r *run) disturb(ctx context.Context) error {
 	random := r.random("disturb")
 	slots := slices.Concat(r.slots, r.far)
+	if r.doubtful != nil {
+		slots = append(slots, r.doubtful)
+	}
 	for next := 0; ; {
 		next += 50 + random.IntN(100)
 		for r.done() < next {

@@ -119,7 +119,10 @@ func (s state) stepIdle(in input, out output) (states []state) {
 	if lost {
 		now = span{now.from - lateFar, now.to + lateFar}
 	}
-	at := span{max(now.from, s.idle.stamp.from), max(now.to, s.idle.stamp.to)}
+	at := s.idle.stamp
+	if !out.Doubt {
+		at = span{max(now.from, at.from), max(now.to, at.to)}
+	}
 	bit := uint64(1) << in.Device
 	leads := func(n state, reason, invalid licensing.Reason, removed bool) {
 		switch {
@@ -348,6 +351,11 @@ func TestModelOfDevices(t *testing.T) {
 	matches := func(limit, changes int) porcupine.Operation {
 		return at(0, 0, input{Action: create, Max: limit, Changes: changes}, output{Verdict: accepted})
 	}
+	doubtful := func(out output, from int64) output {
+		out = after(out, from)
+		out.Doubt = true
+		return out
+	}
 	loses := func(limit int) porcupine.Operation {
 		return at(0, 0, input{Action: create, Max: limit, Inactive: true}, output{Verdict: accepted})
 	}
@@ -379,6 +387,10 @@ func TestModelOfDevices(t *testing.T) {
 			at(3, 4, bind(1), after(ok(1, 1), gone)), at(5, 6, valid(0), ok(1, 1).not(licensing.NotBound))}},
 		{"full after the period", false, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
 			at(3, 4, bind(1), after(full(1, 1), gone))}},
+		{"removed by a clock in doubt", false, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
+			at(3, 4, bind(1), doubtful(ok(1, 1), gone))}},
+		{"full by a clock in doubt", true, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
+			at(3, 4, bind(1), doubtful(full(1, 1), gone))}},
 		{"seen again", true, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
 			at(3, 4, valid(0), after(ok(1, 1), day)), at(5, 6, bind(1), after(full(1, 1), 2*day))}},
 		{"removed although seen again", false, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
@@ -423,16 +435,25 @@ func (r *run) startFar(random *rand.Rand) error {
 
 // slotsFor returns the places of the nodes that work on a license.
 func (r *run) slotsFor(l *license) []*slot {
+	slots := r.slots
 	if l.inactive {
-		return r.far
+		slots = r.far
 	}
-	return r.slots
+	if l.doubt {
+		slots = append(slices.Clone(slots), r.doubtful)
+	}
+	return slots
 }
 
 // overtaken reports whether an activation of another device at the same time may have taken the slot of an operation's
 // device before that was stored; see undone.
 func (r *run) overtaken(op operation, l *license, ops []operation) bool {
-	return (l.inactive || l.changes > 0) && slices.ContainsFunc(ops, func(other operation) bool {
+	return (l.inactive || l.changes > 0) && r.activatedMeanwhile(op, ops)
+}
+
+// activatedMeanwhile reports whether a device was activated at the same time, so perhaps in the same turn.
+func (r *run) activatedMeanwhile(op operation, ops []operation) bool {
+	return slices.ContainsFunc(ops, func(other operation) bool {
 		return other.In.Action == activate && (other.Process == op.Process || r.way.on) &&
 			other.Call <= op.Return && (other.Return >= op.Call || other.Adrift)
 	})

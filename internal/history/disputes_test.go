@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,20 +25,26 @@ const (
 // dispute is a dispute at the till. Each ruling of the bank raises the fee, so an answer of the till shows its age.
 type dispute struct {
 	order, payment string
+	invoice        string // that is paid with the payment; empty: none
+	second         bool   // the order is paid with another payment
 	amount, fee    int64
 	outcome        payment.Outcome
 }
 
 func (d *dispute) object() payment.Object {
-	return payment.Object{Kind: payment.ObjectDispute, ID: "du_" + d.order}
+	return payment.Object{Kind: payment.ObjectDispute, ID: "du_" + d.payment}
 }
 
 // lookAtDispute returns what the till says about a dispute. The caller holds the lock.
 func (b *till) lookAtDispute(object payment.Object) (payment.State, bool) {
 	for _, d := range b.disputes {
 		if object == d.object() {
-			return payment.State{Object: object, Payment: d.payment, Outcome: d.outcome, Amount: d.amount,
-				Currency: "USD", Fee: new(d.fee)}, true
+			state := payment.State{Object: object, Payment: d.payment, Outcome: d.outcome, Amount: d.amount,
+				Currency: "USD", Fee: new(d.fee)}
+			if d.invoice != "" || d.second { // else the record of the payment leads to the order
+				state.OrderNo, state.Invoice = d.order, d.invoice
+			}
+			return state, true
 		}
 	}
 	return payment.State{}, false
@@ -46,27 +53,59 @@ func (b *till) lookAtDispute(object payment.Object) (payment.State, bool) {
 // SuspendOnDispute is true: each open dispute suspends the license.
 func (*till) SuspendOnDispute() bool { return true }
 
-// rule changes what has become of the dispute of an order's payment, which begins with the first call. It returns false
-// if nobody has paid the order.
-func (b *till) rule(orderNo string, random *rand.Rand) (payment.Object, bool) {
+// rule changes what has become of the dispute of a payment, which begins with the first call: of a paid checkout, which
+// may be a second payment, or of a paid invoice. It returns false if it has changed nothing: the bank takes no money
+// that went back.
+func (b *till) rule(paid payment.State, second bool, random *rand.Rand) (payment.Object, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d := b.disputes[orderNo]
-	if d == nil {
-		d = &dispute{order: orderNo, amount: []int64{40, 40, 100}[random.IntN(3)], outcome: payment.OutcomeOpen}
-		for _, s := range b.sessions {
-			if s != nil && s.OrderNo == orderNo && s.Outcome == payment.OutcomeDone {
-				d.payment, b.disputes[orderNo] = s.Payment, d
-			}
-		}
-		return d.object(), d.payment != ""
-	}
+	d, left := b.disputes[paid.Payment], paid.Amount-b.returned[paid.Payment]
+	amounts := []int64{40, 40, 100}
 	others := []payment.Outcome{payment.OutcomeLost, payment.OutcomeWon, payment.OutcomeWon, payment.OutcomeWon}
-	if d.outcome != payment.OutcomeOpen {
+	if second || paid.Kind == payment.ObjectInvoice { // a lost dispute does not revoke the license
+		amounts, others = []int64{40, 100}, others[:2]
+	}
+	if d == nil {
+		d = &dispute{order: paid.OrderNo, payment: paid.Payment, second: second,
+			amount: min(left, amounts[random.IntN(len(amounts))]), outcome: payment.OutcomeOpen}
+		if paid.Kind == payment.ObjectInvoice {
+			d.invoice = paid.ID
+		}
+		if left > 0 {
+			b.disputes[paid.Payment] = d
+		}
+		return d.object(), left > 0
+	}
+	switch d.outcome {
+	case payment.OutcomeOpen:
+	case payment.OutcomeWon:
+		if d.amount > left {
+			return d.object(), false
+		}
+		fallthrough
+	default:
 		others = []payment.Outcome{payment.OutcomeOpen}
 	}
 	d.fee, d.outcome = d.fee+1, others[random.IntN(len(others))]
 	return d.object(), true
+}
+
+// disputed is how much of a payment the bank has taken back for now. The caller holds the lock.
+func (b *till) disputed(paid string) int64 {
+	if d := b.disputes[paid]; d != nil && d.outcome != payment.OutcomeWon {
+		return d.amount
+	}
+	return 0
+}
+
+// paid returns the paid checkout of an order; false: there is none.
+func (b *till) paid(orderNo string) (payment.State, bool) {
+	for _, s := range b.all() {
+		if s.OrderNo == orderNo && s.Outcome == payment.OutcomeDone {
+			return s, true
+		}
+	}
+	return payment.State{}, false
 }
 
 // dispute makes orders whose buyers pay and then dispute the payment. The bank decides, and changes its mind. Callbacks
@@ -88,10 +127,14 @@ func (r *run) dispute() {
 			if number == 0 {
 				late.Go(func() { r.suspendSold(order.OrderNo) })
 			}
+			paid, found := r.till.paid(order.OrderNo)
 			for range rulings {
-				object, found := r.till.rule(order.OrderNo, random)
 				if !found {
 					break
+				}
+				object, ruled := r.till.rule(paid, false, random)
+				if !ruled {
+					continue
 				}
 				called := func(p *process) {
 					_, _ = reach(r, p, patience, func(ctx context.Context) error {
@@ -140,18 +183,31 @@ func (r *run) suspendSold(orderNo string) {
 	}
 }
 
-// balanceDisputes reports all disputes once more, when all is well again.
+// movements returns the disputes, and then the refunds. A call of a node that was killed may still be under way.
+func (b *till) movements() (list []payment.Object) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.disputes {
+		list = append(list, d.object())
+	}
+	for _, made := range b.refunds {
+		list = append(list, made.Object)
+	}
+	return list
+}
+
+// balanceDisputes reports all disputes once more after the faults, and then all refunds.
 func (r *run) balanceDisputes() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.endTime())
 	defer cancel()
-	for _, d := range r.till.disputes {
+	for _, object := range r.till.movements() {
 		for {
-			err := r.counter(r.slots[0].current()).Called(ctx, r.owner, d.object())
+			err := r.counter(r.slots[0].current()).Called(ctx, r.owner, object)
 			if err == nil {
 				break
 			}
 			if ctx.Err() != nil {
-				r.complain("disputes", "the dispute of %s can't be recorded in the end: %v", d.order, err)
+				r.complain("disputes", "%s can't be recorded in the end: %v", object.ID, err)
 				return
 			}
 			time.Sleep(time.Millisecond)
@@ -161,53 +217,63 @@ func (r *run) balanceDisputes() {
 
 // disputeAt is a write of a dispute's record.
 type disputeAt struct {
-	revision         int64
-	order, id, state string
-	counted, fee     int64
-	answers          int
+	revision             int64
+	order, id, of, state string
+	counted, fee         int64
+	answers              int
 }
 
 func (m message) dispute(revision int64) disputeAt {
-	return disputeAt{revision: revision, order: m.text(1), id: m.text(3), state: m.text(10),
+	return disputeAt{revision: revision, order: m.text(1), id: m.text(3), of: m.text(16), state: m.text(10),
 		counted: int64(m.varints[18]), fee: int64(m.varints[11]), answers: int(m.varints[17])}
 }
 
-// disputed reports whether the buyer of an order has disputed the payment.
-func (i *inspection) disputed(orderNo string) bool { return i.run.till.disputes[orderNo] != nil }
+// disputed reports whether the buyer of an order has disputed a payment in a way that suspends the license.
+func (i *inspection) disputed(orderNo string) bool {
+	for _, d := range i.run.till.disputes {
+		if d.order == orderNo && !d.second {
+			return true
+		}
+	}
+	return false
+}
 
 // disputes: no answer about a dispute replaces a newer answer. The order names exactly the disputes that are open. An
-// open dispute suspends the license, and its end ends that, but no suspension by the shop.
+// open dispute suspends the license, unless it is of a second payment, and the end of the last one ends that, but no
+// suspension by the shop.
 func (i *inspection) disputes(t *timeline) {
-	written := map[string][]disputeAt{}
+	byOrder, last := map[string][]disputeAt{}, map[string]disputeAt{}
 	for _, writes := range t.disputes {
-		written[writes[0].order] = append(written[writes[0].order], writes...)
+		byOrder[writes[0].order] = append(byOrder[writes[0].order], writes...)
 	}
-	for number, d := range i.run.till.disputes {
-		suspended := t.suspends(i.run, number)
-		states := t.orders[number]
-		var before disputeAt
-		for _, w := range written[number] {
-			if w.answers != before.answers+1 || w.fee < before.fee {
+	for number, writes := range byOrder {
+		slices.SortFunc(writes, func(a, b disputeAt) int { return int(a.revision - b.revision) })
+		suspended, states := t.suspends(i.run, number), t.orders[number]
+		var open, holding []string
+		for _, w := range writes {
+			if before := last[w.id]; w.answers != before.answers+1 || w.fee < before.fee {
 				i.add("disputes", "%s: an older answer replaces a newer answer: %+v, then %+v", number, before, w)
 			}
-			before = w
+			last[w.id] = w
+			is := func(id string) bool { return id == w.id }
+			open, holding = slices.DeleteFunc(open, is), slices.DeleteFunc(holding, is)
+			if w.state == string(licensing.PaymentOpen) {
+				if open = append(open, w.id); !t.second(number, w.of) {
+					holding = append(holding, w.id)
+				}
+			}
 			later := slices.IndexFunc(states, func(s *orderAt) bool { return s.revision > w.revision })
 			if later < 0 {
 				later = len(states)
 			}
-			o, open := states[later-1], w.state == string(licensing.PaymentOpen)
-			if open != (o.disputes != "") {
-				i.add("disputes", "%s has the dispute %+v: %+v", number, w, o)
+			o := states[later-1]
+			if !slices.Equal(slices.Sorted(slices.Values(open)), slices.Sorted(strings.FieldsSeq(o.disputes))) {
+				i.add("disputes", "%s has the open disputes %v: %+v", number, open, o)
 			}
-			l := t.licenseAt(o.key.ID(), w.revision)
-			if l == nil || l.revoked == 0 && open != (l.suspended != 0) && (open || suspended == 0) {
-				i.add("disputes", "%s has the dispute %+v, and its license is %s", number, w, l)
+			l, held := t.licenseAt(o.key.ID(), w.revision), len(holding) > 0
+			if l == nil || l.revoked == 0 && held != (l.suspended != 0) && (held || suspended == 0) {
+				i.add("disputes", "%s has the open disputes %v, and its license is %s", number, holding, l)
 			}
-		}
-		want := map[payment.Outcome]licensing.PaymentState{payment.OutcomeOpen: licensing.PaymentOpen,
-			payment.OutcomeWon: licensing.PaymentWon, payment.OutcomeLost: licensing.PaymentLost}[d.outcome]
-		if before.state != string(want) || before.fee != d.fee {
-			i.add("disputes", "the dispute of %s is %+v in the end, and is stored as %+v", number, d, before)
 		}
 		for _, l := range t.licenses[states[len(states)-1].key.ID()] {
 			if suspended != 0 && l.revision > suspended && l.suspended == 0 && l.revoked == 0 {
@@ -215,10 +281,16 @@ func (i *inspection) disputes(t *timeline) {
 			}
 		}
 	}
-	for number, writes := range written {
-		if !i.disputed(number) {
-			i.add("disputes", "%s has disputes, and nobody disputes its payment: %+v", number, writes)
+	for _, d := range i.run.till.disputes {
+		want := map[payment.Outcome]licensing.PaymentState{payment.OutcomeOpen: licensing.PaymentOpen,
+			payment.OutcomeWon: licensing.PaymentWon, payment.OutcomeLost: licensing.PaymentLost}[d.outcome]
+		stored := last[d.object().ID]
+		if delete(last, d.object().ID); stored.state != string(want) || stored.fee != d.fee || stored.order != d.order {
+			i.add("disputes", "the dispute of %s is %+v in the end, and is stored as %+v", d.order, d, stored)
 		}
+	}
+	for _, stored := range last {
+		i.add("disputes", "the till has no such dispute: %+v", stored)
 	}
 }
 
@@ -233,11 +305,14 @@ func (t *timeline) suspends(r *run, orderNo string) int64 {
 	return 0
 }
 
-// refundsOf returns the writes of disputes as the writes of refunds, which they count as once they are lost. An answer
+// refundsOf returns the writes of disputes of orders as writes of refunds: a lost dispute counts as a refund. An answer
 // that changes nothing is left out: it does not write the order.
-func refundsOf(disputes map[string][]disputeAt) []refundAt {
+func refundsOf(t *timeline) []refundAt {
 	var list []refundAt
-	for _, writes := range disputes {
+	for _, writes := range t.disputes {
+		if t.further(writes[0].of) {
+			continue
+		}
 		for n, w := range writes {
 			if n > 0 && w.state == writes[n-1].state && w.counted == writes[n-1].counted {
 				continue

@@ -23,11 +23,16 @@
 //	leases_test.go            licenses with leases: the model, what must hold between two revisions, and seeded bugs
 //	rollouts_test.go          rollouts of a product's terms, and the licenses that they change
 //	devices_test.go           licenses whose devices change, and that lose inactive devices: as leases_test.go
+//	doubt_test.go             a node whose clock no other clock has confirmed
 //	grace_test.go             the grace of licenses, and notices before their ends: as leases_test.go
 //	bank_test.go              a payment provider that outlives the nodes
 //	checkouts_test.go         orders that buyers pay in checkouts, the provider with checkouts, and seeded bugs
+//	seconds_test.go           second payments of orders, and their seeded bugs
 //	subscriptions_test.go     orders that start subscriptions, their invoices, and their seeded bugs
+//	amendments_test.go        subscriptions that the shop ends, resumes and changes
+//	amended_test.go           what must hold between two revisions of these, and their seeded bugs
 //	disputes_test.go          disputes of payments, and their seeded bugs
+//	returns_test.go           invoices that go back, by refunds and by disputes, and their seeded bugs
 //	refunds_test.go           refunds of parts of payments, and their seeded bugs
 //	keyed_test.go             requests with an Idempotency-Key
 //	faults_test.go            failing requests, killed and paused nodes, wrong clocks

@@ -43,7 +43,8 @@ func entitled(note string) (licensing.Entitlements, error) {
 }
 
 // terms: a license has the terms that the product had at some moment between the first request to pay and the license's
-// first revision, and keeps them; and a version that is named is stored. Its own entitlements are those that it names.
+// first revision, and keeps them; and a version that is named is stored. Its own entitlements are the entitlements that
+// it names.
 func (i *inspection) terms(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
 	first := states[0]
 	for _, s := range states {
@@ -70,7 +71,7 @@ func (i *inspection) terms(t *timeline, key licensing.LicenseKey, states []*lice
 			from = min(from, d.Before)
 		}
 	}
-	if from == math.MaxInt64 { // paid by the request that made it, and nobody got its answer
+	if from == math.MaxInt64 { // paid by the request that made it, and whose answer was lost
 		from = 0
 	}
 	possible := first.terms == 0

@@ -60,7 +60,7 @@ func (s *etcdServer) start() (err error) {
 	return nil
 }
 
-// close stops the server and removes its data. Nobody may use the server any more.
+// close stops the server and removes its data. The server must not be used any more.
 func (s *etcdServer) close() {
 	if s.client != nil {
 		_ = s.client.Close()

@@ -41,8 +41,8 @@ type eventAt struct {
 	at       int64
 	device   string
 	boundAt  int64
-	max      int    // of its license, right after the event
-	current  int    // likewise
+	max      int    // device limit of its license, right after the event
+	current  int    // devices of its license, right after the event
 	previous string // the device that has become this one
 	days     string // days_before_end of license.expiring
 	revision int64

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	importers = 3  // how many clients bring the same external keys
-	externals = 12 // how many keys they bring
+	importerCount = 3  // how many clients bring the same external keys
+	externals     = 12 // how many keys they bring
 )
 
 // externalKey returns how an importer writes external keys. All write the same keys, if case, blanks and dashes do not
 // count.
 func externalKey(importer int) string {
-	return [importers]string{"old-%03d", "OLD%03d", "Old - %03d"}[importer]
+	return [importerCount]string{"old-%03d", "OLD%03d", "Old - %03d"}[importer]
 }
 
 // importKeys grants licenses with external keys, in an order of the importer's own. It repeats each request, a few

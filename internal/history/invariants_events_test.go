@@ -210,7 +210,8 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 		} else if n > 0 {
 			upgraded := has(licensing.EventLicenseUpgraded)
 			fits = fits && (s.order == before.order) == !upgraded &&
-				(s.expires == before.expires || has(licensing.EventLicenseRenewed) || upgraded) &&
+				(s.expires == before.expires || has(licensing.EventLicenseRenewed) || upgraded ||
+					has(licensing.EventLicenseUpdated) && t.takesBack(s.order, s.revision)) &&
 				(upgraded || s.max == before.max && !s.noteWritten || has(licensing.EventLicenseUpdated) ||
 					s.max == before.max && t.redacts(s.order, s.revision))
 		}
@@ -253,9 +254,11 @@ func (i *inspection) checkOrderEvents(number string, states []*orderAt, keys []*
 			{before.key.IsZero() && !s.key.IsZero(), licensing.EventOrderPaid},
 			{s.disputed, licensing.EventOrderDisputed},
 			{before.refunded == 0 && s.refunded != 0, licensing.EventOrderRefunded},
-			{s.sums.updates(&before.sums) && !s.ruled && (before.refunded != 0) == (s.refunded != 0),
+			{s.second || s.further || !s.disputed &&
+				(s.sums.updates(&before.sums) && (before.refunded != 0) == (s.refunded != 0) ||
+					s.billed.returned != before.billed.returned || s.open < before.open),
 				licensing.EventOrderRefundUpdated},
-			{s.billed.invoices > before.billed.invoices, licensing.EventOrderPaymentSucceeded},
+			{s.billed.invoices > before.billed.invoices && !s.second, licensing.EventOrderPaymentSucceeded},
 			{s.billed.fails(&before.billed), licensing.EventOrderPaymentFailed},
 			{s.billed.changes(&before.billed), licensing.EventOrderSubscriptionChanged},
 		} {

@@ -10,8 +10,8 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	// linearizable, counts, acknowledged, explained, writers, facts, grace, revocations, orders, books, subscriptions,
-	// disputes, keys, events, notices, feed or internal
+	// linearizable, counts, acknowledged, explained, writers, facts, grace, doubt, revocations, orders, books, returns,
+	// subscriptions, disputes, keys, events, notices, feed or internal
 	check string
 	text  string
 }
@@ -51,6 +51,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.leases(key, states)
 		i.idle(key, states, byKey[key])
 		i.graces(key, states)
+		i.doubt(key, states)
 		if !i.disputed(states[0].order) {
 			i.explained(key, states, byKey[key])
 		}
@@ -72,7 +73,10 @@ func (r *run) inspect(t *timeline) []violation {
 	i.rolledOut(t)
 	i.books(t)
 	i.checkouts(t)
+	i.seconds(t)
+	i.returns(t)
 	i.subscriptions(t)
+	i.changes(t)
 	i.disputes(t)
 	i.events(t)
 	return i.list
@@ -366,7 +370,8 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 		switch op.In.Action {
 		case activate:
 			stands := func(s *licenseAt) bool { return s.devices[id] == op.BoundAt && s.ends[id] >= op.Out.Lease.End }
-			if !held(stands) && !i.run.undone(op, remove, ops) && !i.run.overtaken(op, l, ops) {
+			lapsed := func(s *licenseAt) bool { return l.lapsedAtOnce(op, s) && i.run.activatedMeanwhile(op, ops) }
+			if !held(stands) && !held(lapsed) && !i.run.undone(op, remove, ops) && !i.run.overtaken(op, l, ops) {
 				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id,
 					op.BoundAt, op.Before, op.After)
 			}

@@ -381,6 +381,12 @@ func (t *timeline) lapses() (count int) {
 	return count
 }
 
+// lapsedAtOnce reports whether a new lease had lapsed when it was taken: another node's clock was ahead by more than
+// the lease, and has left its stamp. Another activation in the same turn may take the slot.
+func (l *license) lapsedAtOnce(op operation, s *licenseAt) bool {
+	return l.lease != 0 && s.stamp > op.BoundAt+max(op.In.Lease, l.lease.Milliseconds())
+}
+
 // uncounted is a store whose node renews lapsed leases that are gone, as if they were still there.
 func uncounted(s *store.Snapshot) {
 	l := s.Record.License

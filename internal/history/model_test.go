@@ -104,6 +104,7 @@ type output struct {
 	Note    int    `json:",omitempty"` // get
 	Grace   bool   `json:",omitempty"` // activate and validate
 	Later   bool   `json:",omitempty"` // its answer holds the facts of a later time
+	Doubt   bool   `json:",omitempty"` // the node must not act by its clock
 	Clock   span
 }
 

@@ -45,9 +45,9 @@ type refundSums struct {
 }
 
 // updates reports whether a step of a refund leads to these sums that has an event: a refund was made, or the provider
-// has taken it, or that has failed.
+// has taken it, or it has failed, perhaps at once.
 func (s *refundSums) updates(before *refundSums) bool {
-	return s.refunded != before.refunded || s.pending != before.pending
+	return s.refunded != before.refunded || s.pending != before.pending || s.refunds != before.refunds
 }
 
 // refundAt is a write of the record of a refund, or of a dispute, which counts as a refund once it is lost.
@@ -66,7 +66,7 @@ func (i *inspection) refunds(t *timeline) {
 	for _, writes := range t.refunds {
 		byOrder[writes[0].order] = append(byOrder[writes[0].order], writes...)
 	}
-	for _, w := range refundsOf(t.disputes) {
+	for _, w := range refundsOf(t) {
 		byOrder[w.order] = append(byOrder[w.order], w)
 	}
 	for number, states := range t.orders {
@@ -128,6 +128,19 @@ func (p renumbering) Refund(
 ) (payment.State, error) {
 	refund.Reference += fmt.Sprint("/", rand.Uint64())
 	return p.Provider.Refund(ctx, o, refund)
+}
+
+// unnamed takes a failed refund for a refund that the provider has refused to make.
+type unnamed struct{ payment.Provider }
+
+func (p unnamed) Refund(
+	ctx context.Context, o licensing.Order, refund licensing.Payment,
+) (payment.State, error) {
+	state, err := p.Provider.Refund(ctx, o, refund)
+	if err == nil && state.Outcome == payment.OutcomeFailed {
+		return payment.State{}, payment.ErrRefused
+	}
+	return state, err
 }
 
 // eachRefund calls edit with the writes of an order and a refund that is made for it.

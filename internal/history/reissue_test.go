@@ -72,7 +72,7 @@ func mintReissued(owner licensing.Owner) []licensing.LicenseKey {
 }
 
 // reissueOrPresent completes a question: the number of the new key, or which key to present. Clients present any key
-// that one of them has asked for, and the latest more often.
+// that a client has asked for, and the latest more often.
 func (l *license) reissueOrPresent(in *input, random *mathrand.Rand) {
 	switch {
 	case in.Action == reissue:

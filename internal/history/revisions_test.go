@@ -73,9 +73,12 @@ type orderAt struct {
 	refundDue                bool
 	sums                     refundSums
 	disputes                 string // the ids of the open disputes
-	ruled                    bool   // the record of a dispute was written in the same revision
 	disputed                 bool   // the state of a dispute has changed
 	billed                   billed
+	returns                  map[string]int64 // what is to go back of second payments, by payment
+	open                     int              // how many refunds of further payments are open
+	further                  bool             // the record of a refund of a further payment was written with it
+	second                   bool             // the record of a second payment was created with it
 	writers                  []writer
 	licensesMade             []licensing.LicenseID // in the same revision, for this order
 	upgrades                 []licensing.LicenseID // trials that became this order's license in the same revision
@@ -106,7 +109,9 @@ type timeline struct {
 	played   map[string][]playedAt            // in the sandbox, by order
 	refunds  map[string][]refundAt            // the same
 	invoices map[string][]invoiceAt           // the same
+	seconds  map[string][]secondAt            // the same
 	disputes map[string][]disputeAt           // the same
+	returned map[string][]returnedAt          // the same
 	products []productAt                      // of the account
 	rollouts []rolledAt                       // of the product that has some
 	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
@@ -141,8 +146,8 @@ func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
 		trials: map[string][]trialAt{}, payments: map[string][]paymentAt{}, played: map[string][]playedAt{},
-		refunds: map[string][]refundAt{}, invoices: map[string][]invoiceAt{},
-		disputes: map[string][]disputeAt{}, voided: map[string][]voidedAt{},
+		refunds: map[string][]refundAt{}, invoices: map[string][]invoiceAt{}, seconds: map[string][]secondAt{},
+		disputes: map[string][]disputeAt{}, returned: map[string][]returnedAt{}, voided: map[string][]voidedAt{},
 		terms: map[licensing.TermsVersion]int64{}, listed: listings{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
@@ -197,6 +202,7 @@ func (t *timeline) replay(
 	orders := map[string]*orderAt{}
 	created := map[string][]licensing.LicenseID{} // by the order they name
 	upgraded := map[string][]licensing.LicenseID{}
+	further := map[string]bool{} // the orders with a refund of a further payment
 	for _, event := range events {
 		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc2/"), "/")
 		slot, _ := licensing.ParseSlot(kind)
@@ -316,8 +322,13 @@ func (t *timeline) replay(
 					t.refunds[name] = append(t.refunds[name], refundAt{revision, m.text(1), m.text(3), m.text(10),
 						int64(m.varints[4]), false})
 				case licensing.KindOfInvoice:
-					t.invoices[name] = append(t.invoices[name], invoiceAt{revision, m.text(1), m.text(3),
-						int64(m.varints[4]), m.milli(13)})
+					t.invoices[name] = append(t.invoices[name], m.invoice(revision))
+				case licensing.KindOfSecond:
+					t.seconds[name] = append(t.seconds[name], secondAt{revision, m.text(1), m.text(3),
+						int64(m.varints[4]), int64(m.varints[19])})
+				case licensing.KindOfInvoiceRefund:
+					further[m.text(1)] = true
+					t.returned[name] = append(t.returned[name], m.returnedAt(revision))
 				case licensing.KindOfDispute:
 					t.disputes[name] = append(t.disputes[name], m.dispute(revision))
 				default:
@@ -390,12 +401,16 @@ func (t *timeline) replay(
 	for _, writes := range t.disputes {
 		last := len(writes) - 1
 		if o := orders[writes[last].order]; o != nil && writes[last].revision == revision {
-			o.ruled = true
 			o.disputed = last == 0 || writes[last].state != writes[last-1].state
 		}
 	}
+	for _, writes := range t.seconds {
+		if o := orders[writes[0].order]; o != nil && writes[0].revision == revision {
+			o.second = true
+		}
+	}
 	for number, o := range orders {
-		o.licensesMade, o.upgrades = created[number], upgraded[number]
+		o.licensesMade, o.upgrades, o.further = created[number], upgraded[number], further[number]
 		if !o.key.IsZero() {
 			o.noted = t.notes[o.key.ID()]
 		}
@@ -559,7 +574,7 @@ func (o *orderAt) decode(value []byte) error {
 		paid: int64(m.varints[34]), refunded: int64(m.varints[35]), refunding: int64(m.varints[36]),
 		number: m.text(46), refunds: int(m.varints[47]), pending: m.varints[48] != 0,
 	}
-	o.billed, o.disputes = m.billed(), m.text(54)
+	o.billed, o.disputes, o.returns, o.open = m.billed(), m.text(54), m.openReturns(), len(m.bytes[56])
 	o.quantity, o.issued = int(m.varints[37]), int(m.varints[38])
 	copy(o.seed[:], m.text(39))
 	o.expired, o.latest = m.milli(16), latest(m.text(24))

@@ -69,12 +69,15 @@ func (s *licenseAt) voids(after *licenseAt, device string) bool {
 }
 
 // revocations: the revision that voids a receipt writes an entry for it, and no entry voids a receipt that was asked
-// for later.
+// for later. The doubtful node gives no receipts.
 func (i *inspection) revocations(t *timeline, key licensing.LicenseKey, states []*licenseAt, ops []operation) {
 	latest := i.run.started.Add(time.Hour).UnixMilli() // by any clock
 	for _, op := range ops {
 		if op.Held.Revision == 0 {
 			continue
+		}
+		if op.Out.Doubt {
+			i.add("doubt", "%s: a node gave the receipt %+v by a clock in doubt", key, op.Held)
 		}
 		device := i.run.deviceOf(op)
 		entries := t.voidedFor(key.ID(), device)
@@ -101,6 +104,17 @@ func unlistedReceipts(writes []store.Write) {
 	if rand.IntN(4) == 0 {
 		for i := range writes {
 			writes[i].Record.Revocations = nil
+		}
+	}
+}
+
+// undatedReceipts stores that no receipt of a license is valid after the day on which the license was issued.
+func undatedReceipts(writes []store.Write) {
+	for i := range writes {
+		if l := writes[i].Record.License; l != nil && l.ReceiptsUntil != 0 {
+			undated := *l
+			undated.ReceiptsUntil = licensing.ReceiptDayOf(l.CreatedAt)
+			writes[i].Record.License = &undated
 		}
 	}
 }

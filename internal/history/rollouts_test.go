@@ -347,7 +347,7 @@ type overwriting struct {
 
 func (o *overwriting) ListLicenses(
 	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
-	keep func(*licensing.License) bool,
+	keep func(*store.LicenseView) bool,
 ) (store.List[store.LicenseView], error) {
 	list, err := o.Store.ListLicenses(ctx, owner, of, page, keep)
 	o.mu.Lock()
@@ -394,7 +394,7 @@ type skipping struct{ store.Store }
 
 func (s skipping) ListLicenses(
 	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
-	keep func(*licensing.License) bool,
+	keep func(*store.LicenseView) bool,
 ) (store.List[store.LicenseView], error) {
 	if page.Before != "" && page.Scan == store.MaxListScan {
 		return store.List[store.LicenseView]{}, nil

@@ -39,6 +39,7 @@ type run struct {
 	started  time.Time
 	slots    []*slot
 	far      []*slot  // see startFar
+	doubtful *slot    // see startDoubtful; nil: no client works on licenses
 	maker    *process // creates the licenses, and nothing else
 
 	lives, clients, keys atomic.Int64
@@ -56,16 +57,19 @@ type run struct {
 	operations []operation
 	deeds      []deed
 	bySale     map[string]*license // by order
+	doubts     map[string]bool     // the incarnations of the doubtful node
 	many       map[string]bool     // the orders for many licenses
 	played     []licensing.Order   // in the sandbox
-	bank       *bank
-	till       *till
-	recordings map[recordedEnd]recording
-	rolls      map[rolled]recording
-	lastChange map[licensing.LicenseID]int64 // the latest revision of each license
-	tried      map[licensing.Ref]bool        // the licenses that trials have issued
-	starting   map[licensing.Ref]int         // how many commits that issue them are under way
-	wrong      []violation                   // found while it was played
+	// askedReturns are the requests to refund invoices
+	askedReturns []askedReturn
+	bank         *bank
+	till         *till
+	recordings   map[recordedEnd]recording
+	rolls        map[rolled]recording
+	lastChange   map[licensing.LicenseID]int64 // the latest revision of each license
+	tried        map[licensing.Ref]bool        // the licenses that trials have issued
+	starting     map[licensing.Ref]int         // how many commits that issue them are under way
+	wrong        []violation                   // found while it was played
 
 	listening listening
 	// activations have events after this revision; 0: never, or always if the run listens
@@ -77,7 +81,7 @@ type run struct {
 
 func newRun(seed uint64, b bug) *run {
 	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{},
-		many:       map[string]bool{},
+		many: map[string]bool{}, doubts: map[string]bool{},
 		recordings: map[recordedEnd]recording{}, tried: map[licensing.Ref]bool{},
 		starting: map[licensing.Ref]int{}, rolls: map[rolled]recording{}}
 	r.bank, r.till = newBank(r), newTill(r)
@@ -166,6 +170,11 @@ func (r *run) play() error {
 	if err := r.startFar(random); err != nil {
 		return errors.Join(err, r.end())
 	}
+	if r.plays(users) {
+		if err := r.startDoubtful(); err != nil {
+			return errors.Join(err, r.end())
+		}
+	}
 	if err := r.startUsage(); err != nil {
 		return errors.Join(err, r.end())
 	}
@@ -178,7 +187,7 @@ func (r *run) play() error {
 	for i, p := range plans(random, r.started) {
 		// At the usual depth each seed has about half of the licenses: all at once are too much for two cores that run
 		// other tests as well, and most requests would get no answer.
-		if r.bug.name == "" && !depth.Full() && r.random("plans", uint64(i)).IntN(2) == 0 {
+		if !r.plays(users) || r.bug.name == "" && !depth.Full() && r.random("plans", uint64(i)).IntN(2) == 0 {
 			continue
 		}
 		l := newLicense(p, mint(r.owner))
@@ -201,36 +210,45 @@ func (r *run) play() error {
 			group.Go(func() { r.work(l, client) })
 		}
 	}
-	shops := 3
-	if r.bug.bank != nil {
-		shops = 8 // a bug that shows nowhere else
+	start := func(c clients, parts ...func()) {
+		for _, part := range parts {
+			if r.plays(c) {
+				group.Go(part)
+			}
+		}
 	}
-	for number := range shops {
-		group.Go(func() { r.shop(number) })
+	shopCount := 3
+	if r.bug.name != "" {
+		shopCount = 8 // no other clients take time
 	}
-	group.Go(r.payOutside)
-	group.Go(r.checkOut)
-	group.Go(r.subscribe)
-	group.Go(r.dispute)
-	group.Go(r.buyMany)
-	group.Go(r.playInSandbox)
-	group.Go(r.grant)
-	group.Go(r.price)
-	if r.bug.rolls || r.bug.name == "" && depth.Full() { // at the usual depth they are too much, see above
-		group.Go(r.rollOut)
+	for number := range shopCount {
+		start(shops, func() { r.shop(number) })
 	}
-	for importer := range importers {
-		group.Go(func() { r.importKeys(importer) })
+	start(outsiders, r.payOutside)
+	start(payers, r.checkOut)
+	start(subscribers, r.subscribe)
+	start(changers, r.changeSubscriptions)
+	start(disputants, r.dispute)
+	start(returners, r.returnInvoices)
+	start(bulkBuyers, r.buyMany)
+	start(players, r.playInSandbox)
+	start(granters, r.grant, r.price)
+	start(rollers, r.rollOut)
+	for importer := range importerCount {
+		start(importers, func() { r.importKeys(importer) })
 	}
-	group.Go(func() { r.tryOut(0, addresses) })
-	group.Go(func() { r.tryOut(addresses, addresses+sweptAddresses) })
+	start(triers, func() { r.tryOut(0, addresses) }, func() { r.tryOut(addresses, addresses+sweptAddresses) },
+		func() { r.tryOut(addresses+sweptAddresses, addresses+sweptAddresses+closedAddresses) })
 	group.Wait()
 	calm()
 	<-following
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
+	r.till.settle()
 	r.balance()
 	r.balanceCheckouts()
+	r.balanceChanges()
 	r.balanceSubscriptions()
+	r.balanceReturns()
 	r.balanceDisputes()
 	r.issueAll(r.endTime())
 	r.payPlayed(r.endTime())

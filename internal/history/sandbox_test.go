@@ -14,9 +14,9 @@ import (
 const (
 	// sandboxOrders are the orders of a history about which the sandbox plays.
 	sandboxOrders = 4
-	// players play about one order at the same time, each so often.
-	players    = 3
-	playsATime = 4
+	// playerCount players play about one order at the same time, each playsATime times.
+	playerCount = 3
+	playsATime  = 4
 )
 
 // playInSandbox makes orders, and plays about them: pending payments that arrive or fail, callbacks twice or late.
@@ -35,7 +35,7 @@ func (r *run) playInSandbox() {
 			r.played = append(r.played, order)
 			r.mu.Unlock()
 			var playing sync.WaitGroup
-			for player := range players {
+			for player := range playerCount {
 				playing.Go(func() { r.playAbout(order, number, player) })
 			}
 			playing.Wait()

@@ -146,7 +146,7 @@ func (r *run) shop(number int) {
 		r.transact(r.random("forgetter", uint64(number)), deed{What: "redact", Order: order.OrderNo},
 			func(ctx context.Context, p *process) (licensing.Order, error) {
 				for {
-					done, _, err := p.node.Redact(ctx, r.owner, in.BuyerEmail, nil)
+					done, _, err := p.node.Redact(ctx, r.owner, licensing.Customer{BuyerEmail: in.BuyerEmail}, nil)
 					if err != nil || done.Complete {
 						return licensing.Order{}, err
 					}

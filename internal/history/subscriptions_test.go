@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// subscribers are the orders of a history that start subscriptions.
-	subscribers = 3
+	// subscriberCount is how many orders of a history start subscriptions.
+	subscriberCount = 3
 	// subscriptionSteps is how many changes the till makes to each subscription.
 	subscriptionSteps = 6
 	// billingGrace is the grace of billing of the product "cloud".
@@ -30,30 +30,71 @@ type subscription struct {
 	begun    bool // the buyer has paid the first period
 	status   payment.Outcome
 	at, end  time.Time // when it was changed last, as CancelAt, and the end of its period
-	paid     time.Time // the end of the period that is paid for
+	first    time.Time // the end of its first period
 	invoices []*payment.State
+	changes  *amendments // nil: the shop does not change the subscription
 }
 
 func (s *subscription) id() string { return "sub_" + s.order }
 
+// cancelAt is when the subscription ends, in milliseconds; 0: it renews.
+func (s *subscription) cancelAt() int64 {
+	if at := s.state().CancelAt; !at.IsZero() {
+		return at.UnixMilli()
+	}
+	return 0
+}
+
 // state is what the till says about the subscription now.
 func (s *subscription) state() payment.State {
-	return payment.State{
+	state := payment.State{
 		Object:  payment.Object{Kind: payment.ObjectSubscription, ID: s.id()},
 		OrderNo: s.order, Outcome: s.status, Subscription: s.id(), PeriodEnd: s.end, CancelAt: s.at,
 	}
+	if s.changes != nil {
+		state.CancelAt, state.Changed = s.changes.cancelAt, s.changes.number
+	}
+	return state
 }
 
-// offerBilling makes the product whose orders start subscriptions.
+// bill adds an invoice of a period; without a period it is a proration.
+func (s *subscription) bill(amount int64, outcome payment.Outcome, start, end time.Time) payment.Object {
+	id := fmt.Sprint("in_", s.order, "_", len(s.invoices))
+	invoice := &payment.State{
+		Object: payment.Object{Kind: payment.ObjectInvoice, ID: id}, OrderNo: s.order, Payment: "pi_" + id,
+		Outcome: outcome, Amount: amount, Currency: "USD", At: time.Now(), Subscription: s.id(), PeriodStart: start,
+		PeriodEnd: end,
+	}
+	s.invoices = append(s.invoices, invoice)
+	return invoice.Object
+}
+
+// paidWith returns the id of the invoice that was paid with a payment; empty: there is none.
+func (s *subscription) paidWith(paid string) string {
+	for _, invoice := range s.invoices {
+		if invoice.Payment == paid {
+			return invoice.ID
+		}
+	}
+	return ""
+}
+
+// offerBilling makes the products whose orders start subscriptions.
 func (r *run) offerBilling() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	put := licensing.PutProduct{ID: "cloud", Owner: r.owner, Terms: licensing.DefaultTerms(),
-		Billing: licensing.Billing{Interval: licensing.Period{Months: 1}, Grace: licensing.Period{Days: 3}}}
-	return patiently(ctx, func() error {
-		_, _, err := r.maker.node.PutProduct(ctx, put)
-		return err
-	})
+	for _, id := range []string{"cloud", otherPlan} {
+		put := licensing.PutProduct{ID: id, Owner: r.owner, Terms: licensing.DefaultTerms(),
+			Billing: licensing.Billing{Interval: licensing.Period{Months: 1}, Grace: licensing.Period{Days: 3}}}
+		err := patiently(ctx, func() error {
+			_, _, err := r.maker.node.PutProduct(ctx, put)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // subscribes notes that the checkout of an order starts a subscription. The caller holds the lock.
@@ -61,7 +102,8 @@ func (b *till) subscribes(o *licensing.Order) {
 	if !o.Interval.IsZero() && b.subscriptions[o.OrderNo] == nil {
 		at := o.CreatedAt.Truncate(time.Millisecond).UTC()
 		b.subscriptions[o.OrderNo] = &subscription{
-			order: o.OrderNo, status: payment.OutcomeDone, at: at, end: at.AddDate(0, 1, 0), paid: at.AddDate(0, 1, 0),
+			order: o.OrderNo, status: payment.OutcomeDone, at: at, end: at.AddDate(0, 1, 0), first: at.AddDate(0, 1, 0),
+			changes: newAmendments(o),
 		}
 	}
 }
@@ -115,30 +157,25 @@ func (b *till) step(orderNo string, random *rand.Rand) []payment.Object {
 	}
 	s.at = s.at.Add(time.Second)
 	objects := []payment.Object{s.state().Object}
-	bill := func(amount int64, outcome payment.Outcome, end time.Time) {
-		id := fmt.Sprint("in_", orderNo, "_", len(s.invoices))
-		invoice := &payment.State{
-			Object: payment.Object{Kind: payment.ObjectInvoice, ID: id}, OrderNo: orderNo, Payment: "pi_" + id,
-			Outcome: outcome, Amount: amount, Currency: "USD", At: time.Now(), Subscription: s.id(), PeriodEnd: end,
-		}
-		s.invoices = append(s.invoices, invoice)
-		objects = append(objects, invoice.Object)
+	bill := func(amount int64, outcome payment.Outcome, start, end time.Time) {
+		objects = append(objects, s.bill(amount, outcome, start, end))
 	}
 	last := len(s.invoices) - 1
 	switch luck := random.IntN(6); {
 	case s.status == payment.OutcomeFailed && luck > 1:
-		s.status, s.invoices[last].Outcome, s.paid = payment.OutcomeDone, payment.OutcomeDone, s.end
+		s.status, s.invoices[last].Outcome = payment.OutcomeDone, payment.OutcomeDone
 		objects = append(objects, s.invoices[last].Object)
 	case s.status == payment.OutcomeFailed, luck == 0: // only its end moves
 	case luck == 1:
-		bill(7, payment.OutcomeDone, time.Time{}) // a proration
+		bill(7, payment.OutcomeDone, time.Time{}, time.Time{}) // a proration
 	case luck == 2:
+		start := s.end
 		s.status, s.end = payment.OutcomeFailed, s.end.AddDate(0, 1, 0)
-		bill(100, payment.OutcomeFailed, s.end)
+		bill(100, payment.OutcomeFailed, start, s.end)
 	default:
+		start := s.end
 		s.end = s.end.AddDate(0, 1, 0)
-		s.paid = s.end
-		bill(100, payment.OutcomeDone, s.end)
+		bill(100, payment.OutcomeDone, start, s.end)
 	}
 	return objects
 }
@@ -146,7 +183,7 @@ func (b *till) step(orderNo string, random *rand.Rand) []payment.Object {
 // subscribe makes orders that start subscriptions, which the till renews. Callbacks are lost, doubled and late.
 func (r *run) subscribe() {
 	var group sync.WaitGroup
-	for number := range subscribers {
+	for number := range subscriberCount {
 		group.Go(func() {
 			random := r.random("subscriber", uint64(number))
 			order, made := r.order(random, service.NewOrder{
@@ -184,17 +221,21 @@ func (b *till) objects() (list []payment.Object) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.subscriptions {
-		if !s.begun {
-			continue
+		if s.begun {
+			list = append(list, s.objects()...)
 		}
-		for _, invoice := range s.invoices {
-			if invoice.Outcome == payment.OutcomeDone {
-				list = append(list, invoice.Object)
-			}
-		}
-		list = append(list, s.state().Object)
 	}
 	return list
+}
+
+// objects returns the subscription and its paid invoices.
+func (s *subscription) objects() (list []payment.Object) {
+	for _, invoice := range s.invoices {
+		if invoice.Outcome == payment.OutcomeDone {
+			list = append(list, invoice.Object)
+		}
+	}
+	return append(list, s.state().Object)
 }
 
 // balanceSubscriptions reports all invoices and subscriptions once more, when all is well again.
@@ -222,11 +263,15 @@ type billed struct {
 	end, cancelAt int64
 	invoices      int
 	invoiced      int64
+	returned      int64     // what has gone back of invoices and second payments
+	change        requested // that the till must make
+	next, plan    planned   // with the next period, and now
 }
 
 func (m message) billed() billed {
 	return billed{id: m.text(40), status: m.text(41), end: m.milli(42), cancelAt: m.milli(43),
-		invoices: int(m.varints[51]), invoiced: int64(m.varints[52])}
+		invoices: int(m.varints[51]), invoiced: int64(m.varints[52]), returned: int64(m.varints[63]),
+		change: m.requested(60), next: m.planned(61), plan: m.planned(62)}
 }
 
 // fails and changes report whether an answer about the subscription leads to this state that has an event.
@@ -236,44 +281,58 @@ func (s *billed) fails(before *billed) bool {
 }
 
 func (s *billed) changes(before *billed) bool {
-	return before.status != "" && (s.status != before.status || s.cancelAt != before.cancelAt) && !s.fails(before)
+	return before.status != "" && !s.fails(before) && (s.status != before.status || s.cancelAt != before.cancelAt ||
+		s.next != before.next || s.plan != before.plan)
 }
 
 // invoiceAt is a write of an invoice's record.
 type invoiceAt struct {
 	revision          int64
 	order, id         string
+	payment           string // with which it is paid
 	amount, periodEnd int64
+	returned          int64 // what has gone back
+}
+
+func (m message) invoice(revision int64) invoiceAt {
+	return invoiceAt{revision, m.text(1), m.text(3), m.text(12), int64(m.varints[4]), m.milli(13),
+		int64(m.varints[19])}
 }
 
 // subscriptions: each paid invoice has one record, whose revision counts the invoice in its order and extends the
-// license; nothing else does. A license does not end before the period that is paid for and the grace after it. No
-// answer about a subscription replaces a newer answer.
+// license; if all of an invoice has gone back, the license ends earlier from that revision on; nothing else moves its
+// end. A license does not end before the period that is paid for and the grace after it. No answer about a subscription
+// replaces a newer answer.
 func (i *inspection) subscriptions(t *timeline) {
 	counted := map[string]billed{} // the sums of the records, by order
-	paid := map[paymentAt]invoiceAt{}
-	for _, writes := range t.invoices {
-		if len(writes) != 1 {
-			i.add("subscriptions", "the record of an invoice was written more than once: %+v", writes)
-		}
-		paid[paymentAt{writes[0].revision, writes[0].order}] = writes[0]
+	byOrder := map[string][]invoiceAt{}
+	for _, writes := range t.furthers() { // an order counts second payments as invoices
+		byOrder[writes[0].order] = append(byOrder[writes[0].order], writes...)
 	}
 	for number, states := range t.orders {
-		var sum, before billed
+		writes, records := byOrder[number], map[string]invoiceAt{}
+		slices.SortFunc(writes, func(a, b invoiceAt) int { return int(a.revision - b.revision) })
+		var before billed
+		first := int64(0)
 		for _, s := range states {
 			now := s.billed
-			if s.paid != 0 && sum.end == 0 {
-				sum.end = now.end
+			if s.paid != 0 && first == 0 {
+				first = now.end
 			}
-			if w, found := paid[paymentAt{s.revision, number}]; found {
-				sum.invoices++
-				sum.invoiced += w.amount
-				sum.end = max(sum.end, w.periodEnd)
+			for ; len(writes) > 0 && writes[0].revision <= s.revision; writes = writes[1:] {
+				if records[writes[0].id] = writes[0]; writes[0].revision != s.revision {
+					i.add("subscriptions", "%s: an invoice was written without its order: %+v", number, writes[0])
+				}
 			}
-			if now.invoices != sum.invoices || now.invoiced != sum.invoiced || now.end != sum.end {
+			sum := billed{end: first}
+			for _, w := range records {
+				sum.count(w)
+			}
+			if now.invoices != sum.invoices || now.invoiced != sum.invoiced || now.end != sum.end ||
+				now.returned != sum.returned {
 				i.add("subscriptions", "%s has the invoices %+v: %+v", number, sum, s)
 			}
-			if now.cancelAt < before.cancelAt {
+			if now.cancelAt < before.cancelAt && !i.changed(number) {
 				i.add("subscriptions", "%s: an older answer replaces a newer answer: %+v, then %+v", number, before,
 					now)
 			}
@@ -286,23 +345,25 @@ func (i *inspection) subscriptions(t *timeline) {
 			before = now
 		}
 		counted[number] = before
+		if len(writes) > 0 {
+			i.add("subscriptions", "%s: invoices were written without their order: %+v", number, writes)
+		}
 	}
 	for number, s := range i.run.till.subscriptions {
-		want := billed{end: s.paid.UnixMilli()}
+		want := billed{end: s.first.UnixMilli()}
 		if !s.begun {
 			continue
 		}
 		for _, invoice := range s.invoices {
 			if invoice.Outcome == payment.OutcomeDone {
-				want.invoices++
-				want.invoiced += invoice.Amount
+				want.count(invoiceAt{amount: invoice.Amount, periodEnd: max(invoice.PeriodEnd.UnixMilli(), 0),
+					returned: i.run.till.gone(invoice.Payment)})
 			}
 		}
 		got := counted[number]
 		if got.invoices != want.invoices || got.invoiced != want.invoiced || got.end != want.end ||
-			got.cancelAt != s.at.UnixMilli() {
-			i.add("subscriptions", "%s has the subscription %+v, want %+v until %d", number, got, want,
-				s.at.UnixMilli())
+			got.returned != want.returned || got.cancelAt != s.cancelAt() {
+			i.add("subscriptions", "%s has the subscription %+v, want %+v until %d", number, got, want, s.cancelAt())
 		}
 	}
 }
@@ -317,20 +378,29 @@ func (t *timeline) licenseAt(id licensing.LicenseID, revision int64) (at *licens
 	return at
 }
 
-// renewals are the operations on licenses that paid invoices are.
+// count counts an invoice or a second payment.
+func (s *billed) count(w invoiceAt) {
+	s.invoices++
+	s.invoiced += w.amount
+	s.returned += w.returned
+	if w.returned < w.amount {
+		s.end = max(s.end, w.periodEnd)
+	}
+}
+
+// renewals are the operations on licenses that follow from paid invoices, and from invoices that go back.
 func (r *run) renewals(t *timeline) (ops []operation) {
-	for _, writes := range t.invoices {
-		w := writes[0]
-		states := t.orders[w.order]
-		if len(states) == 0 {
-			continue
+	for _, states := range t.orders {
+		for n, s := range states {
+			if n == 0 || s.key.IsZero() || s.billed.end == states[n-1].billed.end {
+				continue
+			}
+			end := s.billed.end + billingGrace.Milliseconds()
+			ops = append(ops, operation{
+				Client: r.newClient(), In: input{Key: s.key, Action: renew, Expires: end},
+				Out: output{Verdict: accepted}, Before: s.revision - 1, After: s.revision,
+			})
 		}
-		key := states[len(states)-1].key
-		end := w.periodEnd + billingGrace.Milliseconds()
-		ops = append(ops, operation{
-			Client: r.newClient(), In: input{Key: key, Action: renew, Expires: end}, Out: output{Verdict: accepted},
-			Before: w.revision - 1, After: w.revision,
-		})
 	}
 	return ops
 }

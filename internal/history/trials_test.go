@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,15 +25,17 @@ const (
 	upgraders = 2 // orders that name the trial of an address
 	// sweptAddresses are further addresses, which try a product whose trials end sooner.
 	sweptAddresses = 4
+	// closedAddresses are further addresses, whose trials the shop revokes or suspends.
+	closedAddresses = 4
 )
 
 // triedBy returns the product that an address tries. Far nodes sweep the trials of the second product, and the memory
 // of both once they are upgraded.
 func triedBy(address int) string {
-	if address < addresses {
-		return "tried"
+	if swept := address - addresses; swept >= 0 && swept < sweptAddresses {
+		return "tried.swept"
 	}
-	return "tried.swept"
+	return "tried"
 }
 
 // trialDays are the days of trials. Those of the second product are to be deleted at about the time of far nodes.
@@ -95,6 +98,9 @@ func (r *run) tryOut(from, to int) {
 		tried := r.triedKey(address)
 		for upgrader := range upgraders {
 			group.Go(func() { r.upgrade(tried, address, upgrader) })
+		}
+		if closed := address - addresses - sweptAddresses; closed >= 0 {
+			group.Go(func() { r.closeTrial(tried, closed) })
 		}
 		group.Go(func() { r.try(address, "tryer 0") })
 		group.Wait()
@@ -169,6 +175,29 @@ func (r *run) upgrade(tried licensing.LicenseKey, address, upgrader int) {
 	}
 }
 
+// closeTrial suspends every second trial, and revokes the others, before, after or while orders upgrade them.
+func (r *run) closeTrial(tried licensing.LicenseKey, closed int) {
+	if tried.IsZero() {
+		return
+	}
+	random := r.random("close", uint64(closed), 0)
+	target := licensing.Target{Key: tried, Caller: r.owner}
+	var change licensing.Command = licensing.RevokeLicense{Target: target}
+	if closed%2 == 0 {
+		change = licensing.SuspendLicense{Target: target}
+	}
+	for range 5 {
+		p := r.anyone(random)
+		err, answered := reach(r, p, patience, func(ctx context.Context) error {
+			_, _, err := p.node.ChangeLicense(ctx, r.owner, service.LicenseChange{Key: tried, Command: change})
+			return err
+		})
+		if answered && (err == nil || errors.Is(err, licensing.ErrLicenseNotFound)) {
+			return
+		}
+	}
+}
+
 // trialAt is a write of a trial.
 type trialAt struct {
 	revision int64
@@ -208,6 +237,9 @@ func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*lice
 			i.add("trials", "%s: is there after it was deleted: %s", key, s)
 		case s.gone:
 			due := before.expires + licensing.TrialMemory.Milliseconds()
+			if before.revoked != 0 {
+				due = min(due, before.revoked+licensing.RevokedTrialMemory.Milliseconds())
+			}
 			if before.order != "" || i.run.latestFar() < due {
 				i.add("trials", "%s: was deleted, which is due at %d: %s", key, due, before)
 			}
@@ -301,7 +333,7 @@ func (i *inspection) trials(t *timeline) {
 		}
 		trial := t.licenses[last.upgradeOf.ID()]
 		if end := trial[len(trial)-1]; (end.order == number) != (last.key == last.upgradeOf) ||
-			end.order == "" && !end.gone {
+			end.order == "" && !end.gone && end.suspended == 0 && end.revoked == 0 {
 			i.add("trials", "%s names the trial %s, has the license %s, and the trial is %s", number, last.upgradeOf,
 				last.key, end)
 		}

@@ -32,18 +32,21 @@ func WithClock(clock *Clock) func(*service.Config) {
 // Source is a clock whose wall time only steps: the monotonic time stands still while a test advances the clock.
 func (c *Clock) Source() (wall time.Time, elapsed time.Duration) { return c.Now(), 0 }
 
+// comparing is the node of comparisons that NewComparison returns.
+var comparing = store.Incarnation{9}
+
 // NewComparison returns a comparison of a clock with the clocks of nodes that tests make up, see MeetNodes.
 func NewComparison(source clocks.Source) *clocks.Comparison {
-	return clocks.New(clocks.Config{Self: store.Incarnation{9}, Clock: source,
+	return clocks.New(clocks.Config{Self: comparing, Clock: source,
 		Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()})
 }
 
-// MeetNodes lets a comparison see other nodes, whose clocks are ahead by some times.
+// MeetNodes lets a comparison of NewComparison see other nodes, whose clocks are ahead by some times.
 func MeetNodes(c *clocks.Comparison, ahead ...time.Duration) {
 	created := time.Now().UnixNano() // other nodes than before
 	for version := range int64(4) {
 		now := c.Stamp()
-		var stamps []store.Stamp
+		stamps := []store.Stamp{{Node: comparing, At: now, Created: 1, Version: version + 1}}
 		for i, by := range ahead {
 			stamps = append(stamps, store.Stamp{
 				Node: store.Incarnation{byte(i + 1)}, At: now.Add(by), Created: created, Version: version + 1,

@@ -20,7 +20,7 @@ import (
 
 	"licet/kv/embedded"
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 )
 
 const (
@@ -138,7 +138,7 @@ func copyMember(ctx context.Context, cfg Config, file *fileutil.LockedFile, prog
 	// A linearizable read: the snapshot has everything that the member has after the read.
 	first, cancel := context.WithTimeout(ctx, firstTimeout)
 	defer cancel()
-	read, err := s.Native.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
+	read, err := s.Native.Get(first, keyspace.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {
 		return info, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 )
 
 const (
@@ -126,7 +126,7 @@ func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState
 	if s.StatusResponse, err = pb.NewMaintenanceClient(conn).Status(call, &pb.StatusRequest{}); err != nil {
 		return s, err
 	}
-	_, err = pb.NewKVClient(conn).Range(call, &pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true})
+	_, err = pb.NewKVClient(conn).Range(call, &pb.RangeRequest{Key: []byte(keyspace.CheckKey), KeysOnly: true})
 	return s, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 )
 
 const (
@@ -29,7 +29,7 @@ func Record(ctx context.Context, cfg Config, begun time.Time) error {
 		return err
 	}
 	_, err = client.Txn(ctx, "record_backup", nil,
-		[]clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil)
+		[]clientv3.Op{clientv3.OpPut(keyspace.BackupKey, keyspace.TimeInKey(begun))}, nil)
 	if err != nil {
 		err = fmt.Errorf("write the time of the backup: %w", err)
 	}
@@ -54,12 +54,12 @@ func Follow(ctx context.Context, s Store, last prometheus.Gauge) {
 
 // Observe sets the metric to the stored time, or to 0 if none is stored.
 func Observe(ctx context.Context, client *etcd.Client, last prometheus.Gauge) error {
-	value, err := client.Get(ctx, "read_backup", layout.BackupKey)
+	value, err := client.Get(ctx, "read_backup", keyspace.BackupKey)
 	if err != nil {
 		return err
 	}
 	begun := 0.0
-	if len(value) == layout.BackupTimeSize {
+	if len(value) == keyspace.BackupTimeSize {
 		begun = float64(binary.BigEndian.Uint64(value)) / 1000
 	}
 	last.Set(begun)

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"licet/kv/embedded"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 )
 
 // Restored describes a restored backup.
@@ -43,7 +43,7 @@ func Restore(ctx context.Context, path, dir string, progress Progress) (Restored
 	if err != nil {
 		return Restored{}, err
 	}
-	if err := Unpack(ctx, path, dir, layout.RevisionBump); err != nil {
+	if err := Unpack(ctx, path, dir, keyspace.RevisionBump); err != nil {
 		err = errors.Join(err, removeAny(filepath.Join(dir, embedded.LockName)), lock.Close())
 		if fresh {
 			err = errors.Join(err, os.Remove(dir))

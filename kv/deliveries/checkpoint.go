@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -66,7 +66,7 @@ func (h *holder) insist(ctx context.Context, do func() error) error {
 		case !licensing.NotExecuted(err) && etcd.Classify(err) != etcd.Refused:
 			return h.fail(err)
 		}
-		etcd.PauseBeforeReissue(ctx, attempt)
+		etcd.PauseBeforeResend(ctx, attempt)
 	}
 }
 
@@ -85,7 +85,7 @@ func (h *holder) fail(err error) error {
 // take makes one transaction and returns the revision of the progress that the transaction has written. If the answer
 // is lost, the growth is unknown, and only a recount counts it.
 func (h *holder) take(ctx context.Context, step *checkpointStep) (revision int64, err error) {
-	then := append(slices.Clone(step.ops), clientv3.OpPut(layout.ProgressKey(h.endpoint),
+	then := append(slices.Clone(step.ops), clientv3.OpPut(keyspace.ProgressKey(h.endpoint),
 		string(step.progress.Encode()), clientv3.WithPrevKV()))
 	inDoubt := false
 	err = h.insist(ctx, func() error {

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/deliveries/deliveriestest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -87,15 +88,15 @@ func messages(from, to int) (all []store.Delivery) {
 // itself.
 func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map[byte]int) {
 	t.Helper()
-	response, err := own.Client.Get(t.Context(), layout.EndpointPrefix(endpoint),
+	response, err := own.Client.Get(t.Context(), keyspace.EndpointPrefix(endpoint),
 		clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds = make(map[byte]int)
 	for _, kv := range response.Kvs {
-		rest, _ := layout.CutFamily(string(kv.Key), layout.DeliveryFamily)
-		if _, kind, _, ok := layout.ReadDeliveryKey(rest); ok {
+		rest, _ := keyspace.CutFamily(string(kv.Key), keyspace.DeliveryFamily)
+		if _, kind, _, ok := keyspace.ReadDeliveryKey(rest); ok {
 			kinds[kind]++
 		}
 	}
@@ -147,16 +148,16 @@ func TestCheckpointIsKilled(t *testing.T) {
 					t.Errorf("it took %d writes", kill)
 				}
 				if progress.Progress.Place != "evt_9" || progress.Progress.Pending != 200 ||
-					progress.Progress.Dead != 200 || kinds[layout.KeyOfReplay] != 1 {
+					progress.Progress.Dead != 200 || kinds[keyspace.KeyOfReplay] != 1 {
 					t.Errorf("in the end there is %+v, %v", progress, kinds)
 				}
 			case first && kill == 0:
 				if len(kinds) > 0 {
 					t.Errorf("nothing was written, and there is %v", kinds)
 				}
-			case first && (progress.Begun || progress.Progress.Place != "" || kinds[layout.KeyOfReplay] != 0):
+			case first && (progress.Begun || progress.Progress.Place != "" || kinds[keyspace.KeyOfReplay] != 0):
 				t.Errorf("killed after %d writes of the first one: %+v, %v", kill, progress, kinds)
-			case !first && (progress.Progress.Place != "evt_1" || kinds[layout.KeyOfReplay] != 1):
+			case !first && (progress.Progress.Place != "evt_1" || kinds[keyspace.KeyOfReplay] != 1):
 				t.Errorf("killed after %d writes: %+v, %v", kill, progress, kinds)
 			}
 			faults.Store(nil)
@@ -167,7 +168,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 				}
 				hold = holdOf(t, newWorker(t, openDeliveries(t)), owner, endpoint)
 				state, err := hold.Resume(t.Context())
-				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[layout.KeyOfPending] {
+				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[keyspace.KeyOfPending] {
 					t.Errorf("killed after %d writes: it resumes at %+v, %v", kill, state.Progress, err)
 				}
 			}
@@ -175,7 +176,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_9" ||
-				kinds[layout.KeyOfPending] != 200 || kinds[layout.KeyOfDead] != 200 {
+				kinds[keyspace.KeyOfPending] != 200 || kinds[keyspace.KeyOfDead] != 200 {
 				t.Errorf("killed after %d writes: then there is %+v, %v", kill, progress, kinds)
 			}
 		}
@@ -218,7 +219,7 @@ func TestCheckpointLandsOnce(t *testing.T) {
 				}
 				progress, kinds := keptOf(t, endpoint)
 				if progress.Number != uint64(n+1) || progress.Progress.Place != done.Progress.Place ||
-					kinds[layout.KeyOfPage] != n+1 || kinds[layout.KeyOfPending] != n+1 {
+					kinds[keyspace.KeyOfPage] != n+1 || kinds[keyspace.KeyOfPending] != n+1 {
 					t.Errorf("after %d: %+v, %v", n, progress, kinds)
 				}
 			}
@@ -246,8 +247,8 @@ func TestCheckpointGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		progress, kinds := keptOf(t, endpoint)
-		if progress.Number != 2 || progress.Progress.Place != "evt_2" || kinds[layout.KeyOfPending] != 0 ||
-			kinds[layout.KeyOfDead] != 1 || kinds[layout.KeyOfPage] != 1 {
+		if progress.Number != 2 || progress.Progress.Place != "evt_2" || kinds[keyspace.KeyOfPending] != 0 ||
+			kinds[keyspace.KeyOfDead] != 1 || kinds[keyspace.KeyOfPage] != 1 {
 			t.Errorf("%v: %+v, %v", apply, progress, kinds)
 		}
 	}
@@ -301,7 +302,7 @@ func TestStaleHolder(t *testing.T) {
 				t.Error(err)
 			}
 			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_2" ||
-				kinds[layout.KeyOfPending] != 1 {
+				kinds[keyspace.KeyOfPending] != 1 {
 				t.Errorf("there is %+v, %v", progress, kinds)
 			}
 			if leases, err := fresh.Leases(t.Context()); err != nil ||

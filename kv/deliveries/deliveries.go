@@ -14,6 +14,7 @@ import (
 
 	"licet/kv/internal/claimwrite"
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -56,7 +57,7 @@ func New(on Records) *Store {
 
 // WebhooksMark returns the revision at which endpoints were last changed, or a replay was last requested.
 func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
-	response, err := s.etcd.List(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
+	response, err := s.etcd.List(ctx, "webhooks_mark", keyspace.WebhooksMark, clientv3.WithKeysOnly())
 	if err != nil || len(response.Kvs) == 0 {
 		return 0, err
 	}
@@ -65,7 +66,7 @@ func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
 
 // WatchWebhooks calls wake whenever endpoints may have changed; see Watch.
 func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
-	s.etcd.Watch(ctx, layout.WebhooksMark, wake)
+	s.etcd.Watch(ctx, keyspace.WebhooksMark, wake)
 }
 
 // AllWebhooks reads the endpoints of all owners. For an owner whose endpoints can't be read it yields an error, and
@@ -73,7 +74,7 @@ func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
 func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		for from, more := "", true; more; {
-			page, err := s.etcd.PageInSlots(ctx, "list_webhooks", etcd.Family(layout.WebhooksFamily), from,
+			page, err := s.etcd.PageInSlots(ctx, "list_webhooks", etcd.Family(keyspace.WebhooksFamily), from,
 				webhooksPage, 0)
 			if err != nil {
 				yield(store.OwnerWebhooks{}, err)
@@ -92,12 +93,12 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 }
 
 func (s *Store) readWebhooks(kv *mvccpb.KeyValue) (licensing.Webhooks, error) {
-	owner, ok := layout.OwnerIn(kv.Key, layout.WebhooksFamily)
+	owner, ok := keyspace.OwnerIn(kv.Key, keyspace.WebhooksFamily)
 	if !ok {
 		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("a key of webhooks: %w", layout.ErrMalformed))
 	}
 	stored, err := layout.DecodeWebhooks(owner, kv.Value)
-	if s.etcd.Unreadable(layout.WebhooksKey(owner), "w/"+layout.OwnerPath(owner), err) {
+	if s.etcd.Unreadable(keyspace.WebhooksKey(owner), "w/"+keyspace.OwnerPath(owner), err) {
 		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}
 	return stored.Webhooks, nil
@@ -109,7 +110,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 	for some := range slices.Chunk(endpoints, etcd.MaxOps) {
 		keys := make([]string, len(some))
 		for i, endpoint := range some {
-			keys[i] = layout.ProgressKey(endpoint)
+			keys[i] = keyspace.ProgressKey(endpoint)
 		}
 		kvs, err := s.etcd.GetAll(ctx, "read_progress", keys)
 		if err != nil {
@@ -135,8 +136,8 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 func (s *Store) AddReplay(
 	ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write,
 ) error {
-	record, key, prefix := layout.WebhooksKey(owner), layout.ReplayKey(endpoint,
-		replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
+	record, key, prefix := keyspace.WebhooksKey(owner), keyspace.ReplayKey(endpoint,
+		replay.ID), keyspace.DeliveriesPrefix(endpoint, keyspace.KeyOfReplay)
 	me := s.nextWriter()
 	along := claimwrite.Of(claims, me)
 	value := string(layout.EncodeReplay(owner, &replay))
@@ -181,7 +182,7 @@ func (s *Store) AddReplay(
 			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)},
 				along.Compares...),
 			append([]clientv3.Op{
-				clientv3.OpPut(key, value), clientv3.OpPut(layout.WebhooksMark, ""),
+				clientv3.OpPut(key, value), clientv3.OpPut(keyspace.WebhooksMark, ""),
 				clientv3.OpPut(record, "", clientv3.WithIgnoreValue()),
 			}, along.Puts...), nil)
 		switch {
@@ -191,7 +192,7 @@ func (s *Store) AddReplay(
 			s.noteGrowth(owner, response.Header.Revision, growth)
 			return nil
 		}
-		etcd.PauseBeforeReissue(ctx, try)
+		etcd.PauseBeforeResend(ctx, try)
 	}
 	return etcd.GaveUp(inDoubt, fmt.Errorf("other requests keep changing the endpoint"))
 }
@@ -269,11 +270,11 @@ func (s *Store) listDeliveries(
 func (s *Store) readDeliveries(
 	ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int,
 ) (some []store.Delivery, more bool, err error) {
-	kind := byte(layout.KeyOfPending)
+	kind := byte(keyspace.KeyOfPending)
 	if status == store.DeliveryDead {
-		kind = layout.KeyOfDead
+		kind = keyspace.KeyOfDead
 	}
-	prefix := layout.DeliveriesPrefix(endpoint, kind)
+	prefix := keyspace.DeliveriesPrefix(endpoint, kind)
 	from := prefix
 	if after != "" {
 		from = etcd.After(prefix + after)
@@ -293,7 +294,7 @@ func (s *Store) readDeliveries(
 func (s *Store) readLog(
 	ctx context.Context, endpoint, after string, limit int,
 ) (some []store.Delivery, next string, err error) {
-	value, err := s.etcd.Get(ctx, "read_progress", layout.ProgressKey(endpoint))
+	value, err := s.etcd.Get(ctx, "read_progress", keyspace.ProgressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err
 	}
@@ -313,7 +314,7 @@ func (s *Store) readLog(
 	}
 	var keys []string
 	for at := number; len(keys) < pagesAtOnce && at >= stored.Log.First && at <= number; at-- {
-		keys = append(keys, layout.PageKey(endpoint, at))
+		keys = append(keys, keyspace.PageKey(endpoint, at))
 	}
 	pages, err := s.etcd.GetAll(ctx, "read_log", keys)
 	if err != nil {

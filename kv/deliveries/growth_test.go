@@ -11,8 +11,8 @@ import (
 
 	"licet/kv"
 	"licet/kv/deliveries/deliveriestest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
@@ -37,7 +37,7 @@ type growthOf struct {
 func (g *growthOf) stored(t *testing.T) licensing.Size {
 	t.Helper()
 	ctx := t.Context()
-	at := kvtest.Must(own.Client.Get(ctx, layout.CheckKey))(t).Header.Revision
+	at := kvtest.Must(own.Client.Get(ctx, keyspace.CheckKey))(t).Header.Revision
 	return kvtest.Must(verify.Sizes(ctx, g.stores[0], at, 0))(t)[g.owner]
 }
 

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -64,7 +65,7 @@ func (h *holder) Resume(ctx context.Context) (store.DeliveryState, error) {
 
 func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err error) {
 	s := h.worker.store
-	reads := append(h.guardReads(), clientv3.OpGet(layout.WebhooksKey(h.owner)))
+	reads := append(h.guardReads(), clientv3.OpGet(keyspace.WebhooksKey(h.owner)))
 	response, err := s.etcd.Txn(ctx, "resume_deliveries", nil, reads, nil)
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
@@ -87,7 +88,7 @@ func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err err
 		}
 	}
 	h.pending = make(map[string]struct{})
-	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfPending)
+	prefix := keyspace.DeliveriesPrefix(h.endpoint, keyspace.KeyOfPending)
 	err = s.eachKey(ctx, "list_pending", prefix, prefix, response.Header.Revision, func(id string, value []byte) error {
 		d := s.readDelivery(h.endpoint, id, store.DeliveryPending, value)
 		h.pending[id] = struct{}{}
@@ -130,9 +131,9 @@ func (s *Store) eachKey(
 // Jobs reads the replays that were asked for and are not done, the oldest first, and the
 // endpoint. There are at most [store.MaxReplays], so that one transaction reads all of them.
 func (h *holder) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
-	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfReplay)
+	prefix := keyspace.DeliveriesPrefix(h.endpoint, keyspace.KeyOfReplay)
 	response, err := h.worker.store.etcd.Txn(ctx, "list_replays", nil, []clientv3.Op{
-		clientv3.OpGet(layout.WebhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
+		clientv3.OpGet(keyspace.WebhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
 	}, nil)
 	if err != nil {
 		return nil, store.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
@@ -159,7 +160,7 @@ func (h *holder) Pending(ctx context.Context, events ...string) ([]store.Deliver
 	for some := range slices.Chunk(events, etcd.MaxOps) {
 		keys := make([]string, len(some))
 		for i, event := range some {
-			keys[i] = layout.PendingKey(h.endpoint, event)
+			keys[i] = keyspace.PendingKey(h.endpoint, event)
 		}
 		kvs, err := h.worker.store.etcd.GetAll(ctx, "read_pending", keys)
 		if err != nil {
@@ -186,7 +187,7 @@ func (h *holder) Release(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lose()
-	lease := layout.DeliveryLeaseKey(h.endpoint)
+	lease := keyspace.DeliveryLeaseKey(h.endpoint)
 	var inDoubt bool
 	_, err := h.worker.store.etcd.Resolve(ctx, "release_delivery_lease", &inDoubt,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(lease), "=", h.fence)},
@@ -210,16 +211,16 @@ type guards struct {
 
 func (h *holder) guardReads() []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpGet(layout.DeliveryLeaseKey(h.endpoint)), clientv3.OpGet(layout.DeletedWebhookKey(h.endpoint)),
-		clientv3.OpGet(layout.ProgressKey(h.endpoint)),
+		clientv3.OpGet(keyspace.DeliveryLeaseKey(h.endpoint)), clientv3.OpGet(keyspace.DeletedWebhookKey(h.endpoint)),
+		clientv3.OpGet(keyspace.ProgressKey(h.endpoint)),
 	}
 }
 
 func (h *holder) compares() []clientv3.Cmp {
 	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.CreateRevision(layout.DeliveryLeaseKey(h.endpoint)), "=", h.fence),
-		clientv3.Compare(clientv3.CreateRevision(layout.DeletedWebhookKey(h.endpoint)), "=", 0),
-		clientv3.Compare(clientv3.ModRevision(layout.ProgressKey(h.endpoint)), "=", h.revision),
+		clientv3.Compare(clientv3.CreateRevision(keyspace.DeliveryLeaseKey(h.endpoint)), "=", h.fence),
+		clientv3.Compare(clientv3.CreateRevision(keyspace.DeletedWebhookKey(h.endpoint)), "=", 0),
+		clientv3.Compare(clientv3.ModRevision(keyspace.ProgressKey(h.endpoint)), "=", h.revision),
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -62,21 +62,21 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	if err := hold.Checkpoint(t.Context(), store.Checkpoint{Dead: messages(3, 4)}); err != nil {
 		t.Error(err)
 	}
-	if _, kinds := keptOf(t, endpoint); kinds[layout.KeyOfDead] != 4 {
+	if _, kinds := keptOf(t, endpoint); kinds[keyspace.KeyOfDead] != 4 {
 		t.Errorf("there is %v", kinds)
 	}
 	if err := hold.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)
-	if _, err := own.Client.Put(t.Context(), layout.WebhooksKey(owner), "?"); err != nil {
+	if _, err := own.Client.Put(t.Context(), keyspace.WebhooksKey(owner), "?"); err != nil {
 		t.Fatal(err)
 	}
 	if err := hold.Checkpoint(t.Context(), store.Checkpoint{}); !errors.Is(err,
 		store.ErrLeaseLost) || !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("of endpoints that can't be read: %v", err)
 	}
-	if _, err := own.Client.Delete(t.Context(), layout.WebhooksKey(owner)); err != nil {
+	if _, err := own.Client.Delete(t.Context(), keyspace.WebhooksKey(owner)); err != nil {
 		t.Fatal(err) // tests beside read all endpoints
 	}
 	if leases, err := w.Leases(t.Context()); err != nil ||
@@ -96,7 +96,8 @@ func TestUnreadablePending(t *testing.T) {
 	if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{layout.PendingKey(endpoint, "evt_000001"), layout.DeadKey(endpoint, "evt_000003")} {
+	for _, key := range []string{keyspace.PendingKey(endpoint, "evt_000001"),
+		keyspace.DeadKey(endpoint, "evt_000003")} {
 		if _, err := own.Client.Put(ctx, key, "\x09garbled"); err != nil {
 			t.Fatal(err)
 		}

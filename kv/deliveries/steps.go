@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/node/store"
 )
@@ -104,10 +105,10 @@ func (h *holder) layOut(ctx context.Context, done *store.Checkpoint) ([]checkpoi
 func (h *holder) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes int) {
 	jobs = make(map[string][]byte)
 	for i := range done.PutJobs {
-		jobs[layout.ReplayKey(h.endpoint, done.PutJobs[i].ID)] = layout.EncodeReplay(h.owner, &done.PutJobs[i])
+		jobs[keyspace.ReplayKey(h.endpoint, done.PutJobs[i].ID)] = layout.EncodeReplay(h.owner, &done.PutJobs[i])
 	}
 	for _, id := range done.EndJobs {
-		jobs[layout.ReplayKey(h.endpoint, id)] = nil
+		jobs[keyspace.ReplayKey(h.endpoint, id)] = nil
 	}
 	for key, job := range jobs {
 		bytes += len(key) + len(job)
@@ -127,11 +128,11 @@ func (l *stepsOf) close() {
 func (l *stepsOf) addPage(page layout.LoggedPage) {
 	l.close()
 	step, log := l.step(), l.next.Log
-	step.put(layout.PageKey(l.holder.endpoint, log.Next()), page.Value)
+	step.put(keyspace.PageKey(l.holder.endpoint, log.Next()), page.Value)
 	l.next.Log = log.With(page.Count)
 	if kept := l.next.Log.First; kept > log.First {
-		step.ops = append(step.ops, clientv3.OpDelete(layout.PageKey(l.holder.endpoint, log.First),
-			clientv3.WithRange(layout.PageKey(l.holder.endpoint, kept)), clientv3.WithPrevKV()))
+		step.ops = append(step.ops, clientv3.OpDelete(keyspace.PageKey(l.holder.endpoint, log.First),
+			clientv3.WithRange(keyspace.PageKey(l.holder.endpoint, kept)), clientv3.WithPrevKV()))
 	}
 	l.close()
 }
@@ -175,24 +176,24 @@ func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 		value = layout.EncodeDelivery(c.delivery)
 	}
 	l.close()
-	step := l.room(2, len(value)+2*len(layout.DeadKey(endpoint, event)))
+	step := l.room(2, len(value)+2*len(keyspace.DeadKey(endpoint, event)))
 	switch c.status {
 	case store.DeliveryPending:
-		step.put(layout.PendingKey(endpoint, event), value)
+		step.put(keyspace.PendingKey(endpoint, event), value)
 		step.becamePending = append(step.becamePending, event)
 	case store.DeliveryDead:
-		step.put(layout.DeadKey(endpoint, event), value)
+		step.put(keyspace.DeadKey(endpoint, event), value)
 	}
 	counts := &l.next.Progress
 	if wasPending && c.status != store.DeliveryPending {
-		step.remove(layout.PendingKey(endpoint, event))
+		step.remove(keyspace.PendingKey(endpoint, event))
 		step.endedPending = append(step.endedPending, event)
 		counts.Pending--
 	} else if !wasPending && c.status == store.DeliveryPending {
 		counts.Pending++
 	}
 	if wasDead && c.status != store.DeliveryDead {
-		step.remove(layout.DeadKey(endpoint, event))
+		step.remove(keyspace.DeadKey(endpoint, event))
 		counts.Dead--
 	} else if !wasDead && c.status == store.DeliveryDead {
 		counts.Dead++
@@ -210,7 +211,7 @@ func (h *holder) areDead(ctx context.Context, changes []messageChange) (map[stri
 	for some := range slices.Chunk(changes, etcd.MaxOps) {
 		gets := make([]clientv3.Op, len(some))
 		for i := range some {
-			gets[i] = clientv3.OpGet(layout.DeadKey(h.endpoint, some[i].delivery.EventID), clientv3.WithKeysOnly())
+			gets[i] = clientv3.OpGet(keyspace.DeadKey(h.endpoint, some[i].delivery.EventID), clientv3.WithKeysOnly())
 		}
 		response, err := h.worker.store.etcd.Txn(ctx, "read_dead", nil, gets, nil)
 		if err != nil {

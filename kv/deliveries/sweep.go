@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -24,7 +25,7 @@ const (
 // other transaction writes keys of the endpoint: checkpoints compare the absence of the key, and leases and replays
 // compare the owner's record, which lacks the endpoint. SweepWebhooks removes the x/w/ key and the lease last.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
-	deleted, err := s.etcd.PageInSlots(ctx, "list_deleted_webhooks", etcd.Family(layout.DeletedWebhooksFamily), "",
+	deleted, err := s.etcd.PageInSlots(ctx, "list_deleted_webhooks", etcd.Family(keyspace.DeletedWebhooksFamily), "",
 		sweepEndpoints, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
@@ -33,7 +34,7 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 		if removed >= sweepDeliveries {
 			break
 		}
-		endpoint, _ := layout.CutFamily(string(kv.Key), layout.DeletedWebhooksFamily)
+		endpoint, _ := keyspace.CutFamily(string(kv.Key), keyspace.DeletedWebhooksFamily)
 		n, err := s.sweepEndpoint(ctx, endpoint)
 		removed += n
 		if err != nil {
@@ -50,10 +51,10 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 	if err != nil {
 		return 0, err
 	}
-	prefix, mark := layout.EndpointPrefix(endpoint), layout.DeletedWebhookKey(endpoint)
+	prefix, mark := keyspace.EndpointPrefix(endpoint), keyspace.DeletedWebhookKey(endpoint)
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)
-	from := layout.DeliveriesPrefix(endpoint, layout.KeyOfPending)
+	from := keyspace.DeliveriesPrefix(endpoint, keyspace.KeyOfPending)
 	for removed < sweepDeliveries {
 		page, err := s.etcd.Page(ctx, "sweep_webhooks", from, end, sweepPage, 0, clientv3.WithKeysOnly())
 		if err != nil {
@@ -69,7 +70,7 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 			then = []clientv3.Op{clientv3.OpDelete(from, clientv3.WithRange(last), clientv3.WithPrevKV())}
 		} else {
 			compares = append(compares, clientv3.Compare(clientv3.CreateRevision(prefix).WithRange(end), "=", 0))
-			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(layout.DeliveryLeaseKey(endpoint))}
+			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(keyspace.DeliveryLeaseKey(endpoint))}
 		}
 		response, err := s.etcd.Txn(ctx, "sweep_webhooks", compares, then, nil)
 		if err != nil {
@@ -94,8 +95,8 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 // zero if there is neither.
 func (s *Store) ownerOf(ctx context.Context, endpoint string) (owner licensing.Owner, err error) {
 	found, err := s.etcd.Txn(ctx, "read_endpoint_owner", nil, []clientv3.Op{
-		clientv3.OpGet(layout.ProgressKey(endpoint)),
-		clientv3.OpGet(layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay), clientv3.WithPrefix(),
+		clientv3.OpGet(keyspace.ProgressKey(endpoint)),
+		clientv3.OpGet(keyspace.DeliveriesPrefix(endpoint, keyspace.KeyOfReplay), clientv3.WithPrefix(),
 			clientv3.WithLimit(1)),
 	}, nil)
 	if err != nil {

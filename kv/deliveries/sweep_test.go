@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/deliveries/deliveriestest"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -42,8 +42,8 @@ func TestReplaysAreBounded(t *testing.T) {
 	}
 	group.Wait()
 	if _, kinds := keptOf(t, endpoint); taken.Load() != store.MaxReplays || refused.Load() != 40-store.MaxReplays ||
-		kinds[layout.KeyOfReplay] != store.MaxReplays {
-		t.Errorf("%d are taken, %d refused, and %d wait", taken.Load(), refused.Load(), kinds[layout.KeyOfReplay])
+		kinds[keyspace.KeyOfReplay] != store.MaxReplays {
+		t.Errorf("%d are taken, %d refused, and %d wait", taken.Load(), refused.Load(), kinds[keyspace.KeyOfReplay])
 	}
 }
 
@@ -115,7 +115,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		for _, s := range sweepers {
 			group.Go(func() {
 				for {
-					mark, err := own.Client.Get(t.Context(), layout.DeletedWebhookKey(endpoint))
+					mark, err := own.Client.Get(t.Context(), keyspace.DeletedWebhookKey(endpoint))
 					if err != nil || len(mark.Kvs) == 0 {
 						return
 					}
@@ -128,8 +128,8 @@ func TestSweepAgainstHolder(t *testing.T) {
 		}
 		<-lost
 		group.Wait()
-		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryLeaseKey(endpoint),
-			layout.DeletedWebhookKey(endpoint)} {
+		for _, prefix := range []string{keyspace.EndpointPrefix(endpoint), keyspace.DeliveryLeaseKey(endpoint),
+			keyspace.DeletedWebhookKey(endpoint)} {
 			if left, err := own.Client.Get(t.Context(), prefix,
 				clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
 				t.Errorf("there is %v, %v", left.Kvs, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/node/store"
 )
@@ -22,7 +23,7 @@ func (s *Store) readDelivery(endpoint, event string, status store.DeliveryStatus
 // readProgress reads the progress of an endpoint; nil if it can't be read. The next holder then makes another one.
 func (s *Store) readProgress(endpoint string, value []byte) *layout.Progress {
 	progress, err := layout.DecodeProgress(value)
-	if s.etcd.Unreadable(layout.ProgressKey(endpoint), "v/"+endpoint+"/p", err) {
+	if s.etcd.Unreadable(keyspace.ProgressKey(endpoint), "v/"+endpoint+"/p", err) {
 		return nil
 	}
 	return progress
@@ -32,7 +33,7 @@ func (s *Store) readProgress(endpoint string, value []byte) *layout.Progress {
 func (s *Store) readPage(endpoint string, value []byte, id string) []store.Delivery {
 	page, err := layout.DecodePage(value)
 	number := binary.BigEndian.Uint64([]byte(id))
-	if s.etcd.Unreadable(layout.PageKey(endpoint, number), fmt.Sprintf("v/%s/a%d", endpoint, number), err) {
+	if s.etcd.Unreadable(keyspace.PageKey(endpoint, number), fmt.Sprintf("v/%s/a%d", endpoint, number), err) {
 		return nil
 	}
 	return page
@@ -43,8 +44,8 @@ func (s *Store) readPage(endpoint string, value []byte, id string) []store.Deliv
 // again. An endpoint may get an event twice, but must not miss an event.
 func (h *holder) rebuild(ctx context.Context, revision int64) error {
 	s := h.worker.store
-	dead, pages := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfDead), layout.DeliveriesPrefix(h.endpoint,
-		layout.KeyOfPage)
+	dead, pages := keyspace.DeliveriesPrefix(h.endpoint, keyspace.KeyOfDead), keyspace.DeliveriesPrefix(h.endpoint,
+		keyspace.KeyOfPage)
 	err := s.eachKey(ctx, "count_dead", dead, dead, revision, func(string, []byte) error {
 		h.stored.Progress.Dead++
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/node/store"
@@ -38,8 +39,8 @@ func TestUnreadableProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(layout.ProgressKey(endpoint), "?")
-	put(layout.PageKey(endpoint, 1), "?")
+	put(keyspace.ProgressKey(endpoint), "?")
+	put(keyspace.PageKey(endpoint, 1), "?")
 
 	progress := kvtest.Must(s.Progresses(ctx, endpoint, other))(t)
 	if len(progress) != 1 || progress[other].Place != "evt_000001" {
@@ -75,7 +76,7 @@ func TestUnreadableProgress(t *testing.T) {
 		t.Errorf("%v values are counted, want 2", n)
 	}
 	// Its count was lost too, so that the page is as it was counted then.
-	put(layout.PageKey(endpoint, 1), string(layout.PagesOf(messages(2, 3))[0].Value))
+	put(keyspace.PageKey(endpoint, 1), string(layout.PagesOf(messages(2, 3))[0].Value))
 	if kept, _ := keptOf(t, endpoint); kept == nil || !kept.Begun || kept.Progress.Pending != 2 ||
 		kept.Progress.Dead != 1 {
 		t.Errorf("kept is %+v", kept)
@@ -92,7 +93,7 @@ func TestUnreadableReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := own.Client.Put(ctx, layout.ReplayKey(endpoint, "1"), "?"); err != nil {
+	if _, err := own.Client.Put(ctx, keyspace.ReplayKey(endpoint, "1"), "?"); err != nil {
 		t.Fatal(err)
 	}
 	jobs, _, err := holdOf(t, newWorker(t, s), owner, endpoint).Jobs(ctx)

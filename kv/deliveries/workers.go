@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -33,7 +34,7 @@ const (
 // called again before it has returned.
 func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
 	// The worker's key comes first, so that there is no lease without its worker.
-	_, err := s.etcd.UnderLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
+	_, err := s.etcd.UnderLease(ctx, "lease on deliveries", workerTTL, keyspace.WorkerKey(s.incarnation), "",
 		func(ctx context.Context, id clientv3.LeaseID) error {
 			return do(ctx, &worker{store: s, etcdLease: id, leases: make(map[string]struct{})})
 		})
@@ -54,14 +55,14 @@ func (w *worker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all workers that are up. A dead worker stays in the list for some seconds.
 func (w *worker) Workers(ctx context.Context) ([]store.Incarnation, error) {
-	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(),
+	response, err := w.store.etcd.List(ctx, "list_workers", keyspace.WorkersPrefix, clientv3.WithPrefix(),
 		clientv3.WithLimit(maxWorkers), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
 	var workers []store.Incarnation
 	for _, kv := range response.Kvs {
-		if by, ok := readIncarnation(kv.Key[len(layout.WorkersPrefix):]); ok {
+		if by, ok := readIncarnation(kv.Key[len(keyspace.WorkersPrefix):]); ok {
 			workers = append(workers, by)
 		}
 	}
@@ -81,15 +82,15 @@ func (w *worker) Leases(ctx context.Context) (map[string]store.Incarnation, erro
 	before := w.leased()
 	leases := make(map[string]store.Incarnation)
 	var ghosts []*mvccpb.KeyValue
-	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix),
-		clientv3.GetPrefixRangeEnd(layout.DeliveryLeasesPrefix)
+	from, end := clientv3.GetPrefixRangeEnd(keyspace.WorkersPrefix),
+		clientv3.GetPrefixRangeEnd(keyspace.DeliveryLeasesPrefix)
 	for {
 		response, err := w.store.etcd.Page(ctx, "list_delivery_leases", from, end, leasesPage, 0)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			endpoint := string(kv.Key[len(layout.DeliveryLeasesPrefix):])
+			endpoint := string(kv.Key[len(keyspace.DeliveryLeasesPrefix):])
 			by, ok := readIncarnation(kv.Value)
 			switch {
 			case !ok:
@@ -107,7 +108,7 @@ func (w *worker) Leases(ctx context.Context) (map[string]store.Incarnation, erro
 	}
 	now := w.leased()
 	for _, kv := range ghosts {
-		if endpoint := string(kv.Key[len(layout.DeliveryLeasesPrefix):]); now[endpoint] {
+		if endpoint := string(kv.Key[len(keyspace.DeliveryLeasesPrefix):]); now[endpoint] {
 			leases[endpoint] = w.Self()
 		} else if err := w.store.removeLease(ctx, kv); err != nil {
 			return nil, err
@@ -166,7 +167,7 @@ func (w *worker) Acquire(
 
 // acquire returns the CreateRevision of the new lease; 0 if the endpoint is not free, or does not exist.
 func (w *worker) acquire(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
-	s, lease, record := w.store, layout.DeliveryLeaseKey(endpoint), layout.WebhooksKey(owner)
+	s, lease, record := w.store, keyspace.DeliveryLeaseKey(endpoint), keyspace.WebhooksKey(owner)
 	for range acquireTries {
 		found, err := s.etcd.GetAll(ctx, "read_delivery_lease", []string{record, lease})
 		if err != nil {
@@ -216,7 +217,7 @@ func (w *worker) dislodge(ctx context.Context, lease *mvccpb.KeyValue) (free boo
 	if ok && by == w.Self() {
 		return true, w.store.removeLease(ctx, lease)
 	}
-	worker := layout.WorkerKey(by)
+	worker := keyspace.WorkerKey(by)
 	found, err := w.store.etcd.GetAll(ctx, "read_worker", []string{worker})
 	if err != nil || found[0] != nil {
 		return false, err

@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -103,7 +103,7 @@ func TestLateLeaseOfAReleasedEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a late copy of the lease comes to.
-	if _, err := own.Client.Put(t.Context(), layout.DeliveryLeaseKey(endpoint),
+	if _, err := own.Client.Put(t.Context(), keyspace.DeliveryLeaseKey(endpoint),
 		string(s.incarnation[:]), clientv3.WithLease(w.etcdLease)); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestLateLeaseOfAReleasedEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := own.Client.Put(t.Context(), layout.DeliveryLeaseKey(endpoint),
+	response, err := own.Client.Put(t.Context(), keyspace.DeliveryLeaseKey(endpoint),
 		string(s.incarnation[:]), clientv3.WithLease(w.etcdLease))
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestLateLeaseOfAReleasedEndpoint(t *testing.T) {
 func holdRelease(t *testing.T, w *worker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
-	_, err := own.Client.Delete(t.Context(), layout.DeliveryLeaseKey(endpoint))
+	_, err := own.Client.Delete(t.Context(), keyspace.DeliveryLeaseKey(endpoint))
 	return err
 }
 
@@ -163,7 +163,7 @@ func TestForsakenLeases(t *testing.T) {
 	s := openDeliveries(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := own.Client.Put(t.Context(), layout.DeliveryLeaseKey(endpoint), value,
+		if _, err := own.Client.Put(t.Context(), keyspace.DeliveryLeaseKey(endpoint), value,
 			opts...); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 )
 
@@ -32,15 +33,15 @@ func (s *surveyor) content(ctx context.Context) {
 		return
 	}
 	slots, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, layout.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		return s.client.Get(ctx, keyspace.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	})
 	if err != nil {
 		*c = Content{Err: err}
 		return
 	}
-	counts := map[string]*int64{layout.MastersPrefix: &c.Masters}
+	counts := map[string]*int64{keyspace.MastersPrefix: &c.Masters}
 	for _, slot := range etcd.SlotsIn(slots.Kvs) {
-		counts[layout.InSlot(slot, layout.APIKeysFamily)] = &c.APIKeys
+		counts[keyspace.InSlot(slot, keyspace.APIKeysFamily)] = &c.APIKeys
 	}
 	for prefix, count := range counts {
 		found, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
@@ -53,7 +54,7 @@ func (s *surveyor) content(ctx context.Context) {
 		*count += found.Count
 	}
 	nodes, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+		return s.client.Get(ctx, keyspace.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 	})
 	if err != nil {
 		*c = Content{Err: err}
@@ -61,17 +62,17 @@ func (s *surveyor) content(ctx context.Context) {
 	}
 	for _, kv := range nodes.Kvs {
 		// A node whose registration can't be read is of a version that this one does not know.
-		node, _, _ := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
+		node, _, _ := layout.DecodeNode(string(kv.Key[len(keyspace.NodesPrefix):]), kv.Value)
 		c.Nodes = append(c.Nodes, node.Version)
 	}
 	found, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, layout.BackupKey)
+		return s.client.Get(ctx, keyspace.BackupKey)
 	})
 	if err != nil {
 		*c = Content{Err: err}
 		return
 	}
-	if len(found.Kvs) == 1 && len(found.Kvs[0].Value) == layout.BackupTimeSize {
+	if len(found.Kvs) == 1 && len(found.Kvs[0].Value) == keyspace.BackupTimeSize {
 		c.Backup = time.UnixMilli(int64(binary.BigEndian.Uint64(found.Kvs[0].Value))) //nolint:gosec // a time of ours
 	}
 }

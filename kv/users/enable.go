@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 )
 
 // enable turns authentication on. A member with --trusted-ca-file but without --client-cert-auth demands certificates
@@ -97,7 +97,7 @@ func (s *securer) read(ctx context.Context, endpoint string) (id uint64, err err
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	response, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true})
+	response, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(keyspace.CheckKey), KeysOnly: true})
 	if err != nil {
 		return 0, err
 	}

@@ -3,18 +3,19 @@ package verify
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // checkSettings checks the settings of an owner, and keeps them for the checks of external keys.
 func (v *recordChecks) checkSettings(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
+	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("settings", "f/"+Opaque(e.rest), "key", "the key is not in the form of an owner's settings")
 		return
 	}
-	name := layout.SettingsFamily + layout.OwnerPath(owner)
+	name := keyspace.SettingsFamily + keyspace.OwnerPath(owner)
 	bad := func(rule, format string, args ...any) { v.report("settings", name, rule, format, args...) }
 	stored, err := layout.DecodeSettings(owner, e.value)
 	if err != nil {
@@ -50,7 +51,7 @@ func (v *recordChecks) checkExternalKey(
 func (v *recordChecks) wantAlias(
 	name licensing.AliasName, id licensing.LicenseID, bad func(rule, format string, args ...any),
 ) {
-	v.want(layout.AliasKey(name), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.AliasKey(name), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("missing", "is missing, so that key finds no license")
 			return
@@ -90,9 +91,9 @@ func (v *recordChecks) checkReissues(l *licensing.License, bad func(rule, format
 
 // checkAlias checks an alias: the license that it leads to must have the external key, or the reissued key.
 func (v *recordChecks) checkAlias(e entry) {
-	name := layout.AliasesFamily + Opaque(e.rest)
+	name := keyspace.AliasesFamily + Opaque(e.rest)
 	bad := func(rule, format string, args ...any) { v.report("alias", name, rule, format, args...) }
-	if len(e.rest) != layout.LicenseIDSize {
+	if len(e.rest) != keyspace.LicenseIDSize {
 		bad("key", "the key is not in the form of an alias")
 		return
 	}
@@ -107,7 +108,7 @@ func (v *recordChecks) checkAlias(e entry) {
 		return
 	}
 	reissued := false
-	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "its license %s does not exist", id)
 			return
@@ -121,7 +122,7 @@ func (v *recordChecks) checkAlias(e entry) {
 		}
 		reissued = l.License.Reissues.Number(e.rest) > 0
 	})
-	v.want(layout.MetadataKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.MetadataKey(id), func(kv *mvccpb.KeyValue) {
 		if reissued {
 			return
 		}
@@ -142,7 +143,7 @@ func (v *recordChecks) checkAlias(e entry) {
 			return
 		}
 		if key, ok := v.cfg.Keys.OpenExternalKey(id, m.ExternalKey); ok {
-			if of := layout.AliasKey(v.aliasOf(alias.Owner, key)); of != e.key {
+			if of := keyspace.AliasKey(v.aliasOf(alias.Owner, key)); of != e.key {
 				bad("external_key_other", "its license %s has another external key", id)
 			}
 		}

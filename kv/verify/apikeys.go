@@ -3,6 +3,7 @@ package verify
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -26,13 +27,13 @@ func (v *keyChecks) checkAPIKey(e entry) {
 	case key.ID == "":
 		v.report("api_key", name, "id", "it has no public id")
 		return
-	case !layout.ValidAccount(key.Owner.AccountID):
+	case !keyspace.ValidAccount(key.Owner.AccountID):
 		v.report("api_key", name, "owner", "its owner's account is malformed")
 		return
 	case !licensing.SlotOf(key.Owner).In(key.ID):
 		v.report("api_key", name, "slot", "its public id does not contain the slot of its owner")
 	}
-	v.want(layout.APIKeyIndexKey(key.Owner, key.ID), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.APIKeyIndexKey(key.Owner, key.ID), func(kv *mvccpb.KeyValue) {
 		switch {
 		case kv == nil:
 			v.report("api_key", name, "index_missing", "its id does not lead to it")
@@ -57,11 +58,11 @@ func (v *keyChecks) checkAPIKey(e entry) {
 // wantMaster demands the fingerprint of a master key that a secret is derived from. Without the fingerprint, a node
 // would start with a ring that lacks the key. If the secret may have expired, the master key may have been retired.
 func (v *keyChecks) wantMaster(id string, mayBeRetired bool, missing func(id string)) {
-	v.want(layout.MasterKeyKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.MasterKeyKey(id), func(kv *mvccpb.KeyValue) {
 		switch {
 		case kv != nil:
 		case mayBeRetired:
-			v.want(layout.RetiredMasterKey(id), func(kv *mvccpb.KeyValue) {
+			v.want(keyspace.RetiredMasterKey(id), func(kv *mvccpb.KeyValue) {
 				if kv == nil {
 					missing(id)
 				}
@@ -74,19 +75,19 @@ func (v *keyChecks) wantMaster(id string, mayBeRetired bool, missing func(id str
 
 // checkAPIKeyIndex checks one entry that leads from an id to an API key.
 func (v *keyChecks) checkAPIKeyIndex(e entry) {
-	owner, id, ok := layout.CutOwner(e.rest)
+	owner, id, ok := keyspace.CutOwner(e.rest)
 	if !ok || id == "" {
 		v.report("api_key_index", "a/"+Opaque(e.rest), "key", "the key is not in the form of an entry's")
 		return
 	}
-	name := layout.APIKeysOf(owner) + id
+	name := keyspace.APIKeysOf(owner) + id
 	v.checkEntry("api_key_index", name, e)
 	if len(e.value) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_index", name, "value", "the value is no SHA-256")
 		return
 	}
 	hash := [32]byte(e.value)
-	v.want(layout.APIKeyKey(hash), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.APIKeyKey(hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("api_key_index", name, "api_key_missing", "the key that it leads to does not exist")
 			return
@@ -103,13 +104,13 @@ func (v *keyChecks) checkAPIKeyIndex(e entry) {
 
 // checkAPIKeysMark checks the marks that changes of API keys replace.
 func (v *keyChecks) checkAPIKeysMark(e entry) {
-	_, ofPart := layout.CutAPIKeyPart(layout.APIKeysMark + e.rest)
+	_, ofPart := keyspace.CutAPIKeyPart(keyspace.APIKeysMark + e.rest)
 	switch {
 	case e.rest != "" && !ofPart:
 		v.report("api_key_mark", "cell/keys"+Opaque(e.rest), "key", "this is the name of no mark")
-	case len(e.value) != layout.APIKeysMarkSize:
+	case len(e.value) != keyspace.APIKeysMarkSize:
 		v.report("api_key_mark", "cell/keys", "value", "it has %d bytes, and not %d", len(e.value),
-			layout.APIKeysMarkSize)
+			keyspace.APIKeysMarkSize)
 	}
 }
 
@@ -139,7 +140,7 @@ func (v *keyChecks) checkRetiredMaster(e entry) {
 	if !v.checkFingerprint("retired_master_key", "cell/retired/", e) {
 		return
 	}
-	v.want(layout.MasterKeyKey(e.rest), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.MasterKeyKey(e.rest), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
 			v.report("retired_master_key", "cell/retired/"+e.rest, "in_use", "the master key is in use too")
 		}
@@ -169,7 +170,7 @@ func (v *keyChecks) checkAPIKeyUse(e entry) {
 	if at, err := layout.DecodeKeyUse(e.value); err != nil || at.IsZero() {
 		v.report("api_key_use", name, "value", "the value can't be read as a time: %v", err)
 	}
-	v.want(layout.APIKeyKey([32]byte([]byte(e.rest))), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.APIKeyKey([32]byte([]byte(e.rest))), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("api_key_use", name, "api_key_missing", "there is no such API key")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -16,8 +17,8 @@ type claimChecks struct{ *reading }
 
 // claimOf parses the owner and the hash in the key of a claim.
 func claimOf(rest string) (licensing.Owner, string, bool) {
-	owner, hash, ok := layout.CutOwner(rest)
-	return owner, hash, ok && len(hash) == layout.ClaimHashSize
+	owner, hash, ok := keyspace.CutOwner(rest)
+	return owner, hash, ok && len(hash) == keyspace.ClaimHashSize
 }
 
 // checkClaim checks the memory of a request with an Idempotency-Key, and that the objects exist that the request
@@ -28,7 +29,7 @@ func (v *claimChecks) checkClaim(e entry) {
 		v.report("claim", "y/"+Opaque(e.rest), "key", "the key is not in the form of a claim's")
 		return
 	}
-	name := "y/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
+	name := "y/" + keyspace.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
 	bad := func(rule, format string, args ...any) { v.report("claim", name, rule, format, args...) }
 	claim, _, err := layout.DecodeClaim(e.value)
 	if err != nil {
@@ -36,7 +37,7 @@ func (v *claimChecks) checkClaim(e entry) {
 		return
 	}
 	checkWriters(e.value, layout.ClaimWriter, bad)
-	v.want(layout.ClaimAgeKey(claim.CreatedAt, owner, hash), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.ClaimAgeKey(claim.CreatedAt, owner, hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("age_missing", "it has no place by age, so that it will never be swept")
 		}
@@ -51,7 +52,7 @@ func (v *claimChecks) checkEffect(
 	effects := 0
 	if claim.OrderNo != "" {
 		effects++
-		v.want(layout.OrderKey(owner, claim.OrderNo), func(kv *mvccpb.KeyValue) {
+		v.want(keyspace.OrderKey(owner, claim.OrderNo), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("order_missing", "the order that it remembers does not exist")
 			}
@@ -66,7 +67,7 @@ func (v *claimChecks) checkEffect(
 	}
 	if claim.APIKeyID != "" {
 		effects++
-		v.want(layout.APIKeyIndexKey(owner, claim.APIKeyID), func(kv *mvccpb.KeyValue) {
+		v.want(keyspace.APIKeyIndexKey(owner, claim.APIKeyID), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("api_key_missing", "the API key that it remembers does not exist")
 			}
@@ -106,7 +107,7 @@ func (v *claimChecks) checkChanged(
 	owner licensing.Owner, key licensing.LicenseKey, bad func(rule, format string, args ...any),
 ) {
 	id := key.ID()
-	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "the license %s that it remembers does not exist", id)
 			return
@@ -127,7 +128,7 @@ func (v *claimChecks) checkGranted(
 	}
 	for i := range g.Done {
 		id := g.Key(*v.cfg.Keys, owner, i).ID()
-		v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+		v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("license_missing", "its license %s, number %d, does not exist", id, i)
 			}
@@ -150,12 +151,12 @@ func (v *claimChecks) checkClaimAge(e entry) {
 			"the key is not in the form of a claim's entry by age")
 		return
 	}
-	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + layout.OwnerPath(owner) +
+	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + keyspace.OwnerPath(owner) +
 		hex.EncodeToString([]byte(hash))
 	if len(e.value) > 0 {
 		v.report("claim_age", name, "value", "it holds a value")
 	}
-	v.want(layout.ClaimKey(owner, hash), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.ClaimKey(owner, hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("claim_age", name, "claim_missing", "there is no such claim")
 			return

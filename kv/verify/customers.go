@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -18,7 +19,7 @@ func (v *recordChecks) checkCustomerOf(
 	if l.OrderNo != "" && c.BuyerEmail != "" {
 		bad("customer_buyer", "it names a buyer, and so does its order")
 	}
-	for i, place := range layout.CustomerKeys(l, c) {
+	for i, place := range keyspace.CustomerKeys(l, c) {
 		if place == "" {
 			continue
 		}
@@ -33,19 +34,19 @@ func (v *recordChecks) checkCustomerOf(
 
 // checkCustomer checks a license's entry in a listing of a customer's licenses.
 func (v *listingChecks) checkCustomer(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
-	id, isID := layout.LicenseIDOf(e.slot, rest[min(len(rest), layout.CustomerSize+layout.TimeSize):])
+	owner, rest, ok := keyspace.CutOwner(e.rest)
+	id, isID := keyspace.LicenseIDOf(e.slot, rest[min(len(rest), keyspace.CustomerSize+keyspace.TimeSize):])
 	if !ok || !isID || rest[0] != 'b' && rest[0] != 'r' {
-		v.report("customer", layout.CustomersFamily+Opaque(e.rest), "key",
+		v.report("customer", keyspace.CustomersFamily+Opaque(e.rest), "key",
 			"the key is not in the form of an entry of a customer's licenses")
 		return
 	}
-	customer, rest := rest[:layout.CustomerSize], rest[layout.CustomerSize:]
+	customer, rest := rest[:keyspace.CustomerSize], rest[keyspace.CustomerSize:]
 	_, shown := shownTime(rest)
-	name := layout.CustomersFamily + layout.OwnerPath(owner) + customer[:1] + hex.EncodeToString([]byte(customer[1:])) +
-		"/" + shown + "/" + id.String()
+	name := keyspace.CustomersFamily + keyspace.OwnerPath(owner) + customer[:1] +
+		hex.EncodeToString([]byte(customer[1:])) + "/" + shown + "/" + id.String()
 	v.checkBareEntry("customer", name, e)
-	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("customer", name, "license_missing", "the license listed here does not exist")
 			return
@@ -54,12 +55,12 @@ func (v *listingChecks) checkCustomer(e entry) {
 		if err != nil {
 			return // reported with the licenses
 		}
-		v.want(layout.MetadataKey(id), func(kv *mvccpb.KeyValue) {
+		v.want(keyspace.MetadataKey(id), func(kv *mvccpb.KeyValue) {
 			m, _, err := layout.DecodeMetadata(kv.GetValue())
 			if kv != nil && err != nil {
 				return // reported with the licenses
 			}
-			if places := layout.CustomerKeys(&stored.License, m.Customer); !slices.Contains(places[:], e.key) {
+			if places := keyspace.CustomerKeys(&stored.License, m.Customer); !slices.Contains(places[:], e.key) {
 				v.report("customer", name, "misplaced", "the license listed here has another customer, or none")
 			}
 		})

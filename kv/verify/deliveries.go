@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -39,7 +40,7 @@ func (v *webhookChecks) checkDeliveries(ctx context.Context) error {
 		}
 		endpoint, kind, id, ok := "", byte(0), "", false
 		if more {
-			if endpoint, kind, id, ok = layout.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
+			if endpoint, kind, id, ok = keyspace.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
 				v.report("delivery", "v/"+Opaque(e.rest), "key",
 					"the key is not in the form of a key of deliveries")
 				continue
@@ -64,26 +65,26 @@ func (v *webhookChecks) checkDelivery(found *endpointFound, kind byte, id string
 	var err error
 	shown := id
 	switch kind {
-	case layout.KeyOfPage:
+	case keyspace.KeyOfPage:
 		var page []store.Delivery
 		number := binary.BigEndian.Uint64([]byte(id))
 		shown = fmt.Sprint(number)
 		page, err = layout.DecodePage(value)
 		found.log = append(found.log, layout.DeliveryLog{First: number, Counts: []int{len(page)}})
 		found.unread = found.unread || err != nil
-	case layout.KeyOfDead:
+	case keyspace.KeyOfDead:
 		found.dead++
 		_, err = layout.DecodeDelivery(id, store.DeliveryDead, value)
-	case layout.KeyOfPending:
+	case keyspace.KeyOfPending:
 		found.pending++
 		_, err = layout.DecodeDelivery(id, store.DeliveryPending, value)
-	case layout.KeyOfReplay:
+	case keyspace.KeyOfReplay:
 		found.replays++
 		var owner licensing.Owner
 		if owner, _, err = layout.DecodeReplay(id, value); err == nil && !slices.Contains(found.owners, owner) {
 			found.owners = append(found.owners, owner)
 		}
-	case layout.KeyOfProgress:
+	case keyspace.KeyOfProgress:
 		found.there = true
 		var progress *layout.Progress
 		if progress, err = layout.DecodeProgress(value); err == nil {
@@ -110,16 +111,16 @@ func (v *webhookChecks) endEndpoint(found endpointFound) {
 	bad := func(rule, format string, args ...any) {
 		v.report("delivery", "v/"+found.endpoint, rule, format, args...)
 	}
-	v.want(layout.DeletedWebhookKey(found.endpoint), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.DeletedWebhookKey(found.endpoint), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
 			return
 		}
 		for _, owner := range found.owners {
-			v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
+			v.want(keyspace.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 				// A record that can't be read is reported by itself.
 				if at, err := layout.EndpointAt(owner, kv.GetValue(), found.endpoint, 0); err == nil && !at.Found {
 					bad("endpoint_missing", "%s has no such endpoint, and no sweep will remove its keys",
-						layout.OwnerPath(owner))
+						keyspace.OwnerPath(owner))
 				}
 			})
 		}
@@ -156,7 +157,7 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 // checkDeliveryLease checks the key of a worker, or a lease on an endpoint. Both end with etcd leases, so the worker
 // and the endpoint that they name need not exist any more.
 func (v *webhookChecks) checkDeliveryLease(e entry) {
-	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
+	if by, is := strings.CutPrefix(e.rest, keyspace.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
 			v.report("delivery_lease", "cell/g/"+Opaque(e.rest), "key",
 				"the key is not in the form of a worker's, or has a value")
@@ -178,8 +179,8 @@ func Endpoint(endpoint string, keys []*mvccpb.KeyValue, report func(Violation)) 
 	v := newVerification(nil, Config{Report: report}).webhooks
 	found := endpointFound{endpoint: endpoint}
 	for _, kv := range keys {
-		rest, _ := layout.CutFamily(string(kv.Key), layout.DeliveryFamily)
-		_, kind, id, ok := layout.ReadDeliveryKey(rest)
+		rest, _ := keyspace.CutFamily(string(kv.Key), keyspace.DeliveryFamily)
+		_, kind, id, ok := keyspace.ReadDeliveryKey(rest)
 		if !ok {
 			v.report("delivery", "v/"+endpoint, "key", "there is a key %q", kv.Key)
 			continue

@@ -16,7 +16,7 @@
 //	licenses.go    licenses with their devices and metadata
 //	customers.go   entries in the listings of customers' licenses
 //	leases.go      the leases of a license
-//	facts.go       whether the fields of one record contradict each other
+//	fields.go      whether the fields of one license or order contradict each other
 //	aliases.go     external keys, their aliases, and the settings of owners
 //	trials.go      trials and their licenses
 //	payments.go    payments and their orders
@@ -29,6 +29,7 @@
 //	apikeys.go     API keys, their index and their marks
 //	webhooks.go    endpoints, and owners that listen
 //	receiptkeys.go the keys that sign receipts
+//	revocations.go which receipts are void
 //	deliveries.go  the stored state of deliveries to an endpoint
 //	events.go      events and their keys
 //	eventlinks.go  the chain of a record's events

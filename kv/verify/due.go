@@ -5,13 +5,14 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // wantDue demands a record's entry in the index of due work.
 func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format string, args ...any)) {
-	place := layout.DueOf(d)
+	place := keyspace.DueOf(d)
 	if place == 0 {
 		return
 	}
@@ -23,7 +24,7 @@ func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format 
 }
 
 // checkDue returns the check of one entry of an index of due work.
-func (v *listingChecks) checkDue(x layout.DueIndex) func(entry) {
+func (v *listingChecks) checkDue(x keyspace.DueIndex) func(entry) {
 	return func(e entry) {
 		place, ref, ok := x.Decode(e.slot, e.rest, e.value)
 		if !ok {
@@ -32,7 +33,7 @@ func (v *listingChecks) checkDue(x layout.DueIndex) func(entry) {
 			return
 		}
 		name := x.Family + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)
-		v.want(layout.RecordKey(ref), func(kv *mvccpb.KeyValue) {
+		v.want(keyspace.RecordKey(ref), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				v.report(x.Name, name, "record_missing", "there is no such record")
 				return
@@ -50,28 +51,28 @@ func (v *reading) dueName(ref licensing.Ref) string {
 	if ref.Kind == licensing.KindLicense {
 		return ref.LicenseID().String()
 	}
-	return layout.OwnerPath(ref.Owner) + ref.ID
+	return keyspace.OwnerPath(ref.Owner) + ref.ID
 }
 
 // dueNow returns the work due for a record. The check of the record's family reports a record that can't be read.
-func dueNow(ref licensing.Ref, value []byte) (layout.Due, bool) {
+func dueNow(ref licensing.Ref, value []byte) (keyspace.Due, bool) {
 	switch ref.Kind {
 	case licensing.KindLicense:
 		license, err := layout.DecodeLicense(ref.LicenseID(), value)
 		if err != nil {
 			return 0, false
 		}
-		return layout.DueOf(license.License.Due()), true
+		return keyspace.DueOf(license.License.Due()), true
 	case licensing.KindProduct:
 		product, err := layout.DecodeProduct(ref, value)
 		if err != nil {
 			return 0, false
 		}
-		return layout.DueOf(product.Product.Due()), true
+		return keyspace.DueOf(product.Product.Due()), true
 	}
 	order, err := layout.DecodeOrder(ref, value)
 	if err != nil {
 		return 0, false
 	}
-	return layout.DueOf(order.Order.Due()), true
+	return keyspace.DueOf(order.Order.Due()), true
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -17,9 +18,9 @@ import (
 // eventChecks checks events and what is kept of their owners: ledgers, marks and trimmed epochs.
 type eventChecks struct {
 	*reading
-	epoch        layout.Epoch                     // the current epoch
-	trimmedEpoch layout.Epoch                     // the last trimmed epoch
-	cuts         map[licensing.Owner]layout.Epoch // see readCuts
+	epoch        keyspace.Epoch                     // the current epoch
+	trimmedEpoch keyspace.Epoch                     // the last trimmed epoch
+	cuts         map[licensing.Owner]keyspace.Epoch // see readCuts
 	links        eventLinks
 }
 
@@ -36,12 +37,12 @@ type eventLinks struct {
 // runAt says where events of a record are, up to a sequence number.
 type runAt struct {
 	owner licensing.Owner
-	layout.Location
+	keyspace.Location
 	record string
 	last   uint64
 }
 
-func (a *runAt) key() string { return layout.EventsKeyOf(a.owner, a.Location, a.record, a.last) }
+func (a *runAt) key() string { return keyspace.EventsKeyOf(a.owner, a.Location, a.record, a.last) }
 
 // link returns the text that stands for the events. Events of two records in one block have different texts.
 func (a *runAt) link() string {
@@ -82,16 +83,16 @@ func (v *eventChecks) wantEvents(at runAt, bad func(rule, format string, args ..
 
 // checkEvents checks one key of events.
 func (v *eventChecks) checkEvents(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
-	var at layout.EventsKey
+	owner, rest, ok := keyspace.CutOwner(e.rest)
+	var at keyspace.EventsKey
 	if ok {
-		at, ok = layout.ReadEventsKey([]byte(rest))
+		at, ok = keyspace.ReadEventsKey([]byte(rest))
 	}
 	if !ok || at.Block == 0 && at.Last == 0 {
 		v.report("event", "e/"+Opaque(e.rest), "key", "the key is not in the form of events'")
 		return
 	}
-	name := layout.NameOfEvents(owner, &at)
+	name := keyspace.NameOfEvents(owner, &at)
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
 	if at.Epoch > v.epoch {
 		bad("epoch", "its epoch %d has not begun: the present one is %d", at.Epoch, v.epoch)
@@ -117,7 +118,7 @@ func (v *eventChecks) checkEvents(e entry) {
 
 // checkRun checks the events of one record in a key.
 func (v *eventChecks) checkRun(at runAt, value []byte) {
-	name := "e/" + layout.EventID(at.owner, at.Location, at.record, at.last)
+	name := "e/" + keyspace.EventID(at.owner, at.Location, at.record, at.last)
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
 	stored, err := layout.DecodeEvents(at.owner, at.record, at.last, value)
 	if err != nil {
@@ -152,7 +153,7 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 // knownRecord reports whether this build knows the kind of record that events belong to.
 func knownRecord(record string) bool {
 	switch record[0] {
-	case layout.EventOfLicense, layout.EventOfOrder, layout.EventOfWebhooks, layout.EventOfUsage:
+	case keyspace.EventOfLicense, keyspace.EventOfOrder, keyspace.EventOfWebhooks, keyspace.EventOfUsage:
 		return true
 	}
 	return false
@@ -165,7 +166,7 @@ func (v *eventChecks) wantLicenseEvents(stored *layout.License, bad func(rule, f
 	if l.Sequence == 0 {
 		return
 	}
-	v.wantEvents(runAt{l.Owner, stored.LastEvent, layout.LicenseInEvents(l.Key.ID()), l.Sequence}, bad,
+	v.wantEvents(runAt{l.Owner, stored.LastEvent, keyspace.LicenseInEvents(l.Key.ID()), l.Sequence}, bad,
 		func(events *layout.Events) {
 			recorded := *events.Events[len(events.Events)-1].License
 			recorded.CurrentDevices, recorded.ActivatedAt = l.CurrentDevices, l.ActivatedAt
@@ -181,7 +182,7 @@ func (v *eventChecks) wantOrderEvents(stored *layout.Order, bad func(rule, forma
 	if o.Sequence == 0 {
 		return
 	}
-	v.wantEvents(runAt{o.Owner, stored.LastEvent, layout.OrderInEvents(o.OrderNo), o.Sequence}, bad,
+	v.wantEvents(runAt{o.Owner, stored.LastEvent, keyspace.OrderInEvents(o.OrderNo), o.Sequence}, bad,
 		func(events *layout.Events) {
 			shown := layout.Order{Order: layout.EventOrder(events.Events[len(events.Events)-1].Order)}
 			has := layout.Order{Order: layout.EventOrder(&o)}
@@ -190,6 +191,8 @@ func (v *eventChecks) wantOrderEvents(stored *layout.Order, bad func(rule, forma
 			// The licenses that follow the payment have events of their own.
 			recorded.LicensesIssued = max(recorded.LicensesIssued, now.LicensesIssued)
 			recorded.RefundNo, recorded.Refunding = now.RefundNo, now.Refunding
+			recorded.Returns = now.Returns
+			recorded.Fee = now.Fee // that of a dispute changes without an event
 			if !bytes.Equal(shown.Encode(), has.Encode()) {
 				bad("event_differs", "its latest event shows other fields than it has")
 			}
@@ -224,8 +227,8 @@ func (v *eventChecks) checkTrimmed(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("swept_events", "cell/swept"+Opaque(e.rest), "key", "there is one, and this is not its name")
-	case len(e.value) != layout.EpochSize:
-		v.report("swept_events", "cell/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
+	case len(e.value) != keyspace.EpochSize:
+		v.report("swept_events", "cell/swept", "value", "it has %d bytes, and not %d", len(e.value), keyspace.EpochSize)
 	case v.trimmedEpoch >= v.epoch:
 		v.report("swept_events", "cell/swept", "epoch", "the epoch %d is swept, and the present one is %d",
 			v.trimmedEpoch, v.epoch)
@@ -236,7 +239,7 @@ func (v *eventChecks) checkTrimmed(e entry) {
 func (v *eventChecks) beginEvents(epochKV, trimmedKV *mvccpb.KeyValue) {
 	v.links.seed = maphash.MakeSeed()
 	if epochKV != nil {
-		v.epoch = layout.Epoch(epochKV.ModRevision)
+		v.epoch = keyspace.Epoch(epochKV.ModRevision)
 	}
 	if trimmedKV != nil {
 		v.trimmedEpoch, _ = layout.DecodeEpoch(trimmedKV.Value) // checkTrimmed reports a malformed value
@@ -247,7 +250,7 @@ func (v *eventChecks) beginEvents(epochKV, trimmedKV *mvccpb.KeyValue) {
 func (v *eventChecks) checkMark(e entry) {
 	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
-	case len(e.rest) != layout.EpochSize:
+	case len(e.rest) != keyspace.EpochSize:
 		v.report("event_mark", "cell/t/"+Opaque(e.rest), "key", "the key is not in the form of a mark's")
 	case err != nil:
 		v.report("event_mark", fmt.Sprintf("cell/t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value",
@@ -260,7 +263,7 @@ func (v *eventChecks) checkMark(e entry) {
 
 // checkOwner checks the key of an owner that has events, or had some.
 func (v *eventChecks) checkOwner(e entry) {
-	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
+	if _, rest, ok := keyspace.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
 		v.report("owner", "h/"+Opaque(e.rest), "key",
 			"the key is not in the form of an owner's, or has a value")
 	}
@@ -273,9 +276,9 @@ func (v *eventChecks) wantEventOwner(owner licensing.Owner) {
 		return
 	}
 	v.links.owner = owner
-	v.want(layout.OwnerKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.OwnerKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.report("event", "e/"+layout.OwnerPath(owner), "owner_missing",
+			v.report("event", "e/"+keyspace.OwnerPath(owner), "owner_missing",
 				"the sweep of old events will not find those of this owner")
 		}
 	})

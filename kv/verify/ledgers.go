@@ -5,6 +5,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -12,15 +13,15 @@ import (
 // readCuts reads which owners gave up events that are not too old, and up to which
 // epoch.
 func (v *eventChecks) readCuts(ctx context.Context) error {
-	v.cuts = make(map[licensing.Owner]layout.Epoch)
-	ledgers := v.apart().stream(layout.LedgersFamily)
+	v.cuts = make(map[licensing.Owner]keyspace.Epoch)
+	ledgers := v.apart().stream(keyspace.LedgersFamily)
 	defer ledgers.close()
 	for {
 		e, more, err := ledgers.next(ctx)
 		if err != nil || !more {
 			return err
 		}
-		owner, rest, ok := layout.CutOwner(e.rest)
+		owner, rest, ok := keyspace.CutOwner(e.rest)
 		ledger, err := layout.DecodeLedger(e.value)
 		if ok && rest == "" && err == nil && ledger.TrimmedEpoch > v.trimmedEpoch {
 			v.cuts[owner] = ledger.TrimmedEpoch
@@ -29,19 +30,19 @@ func (v *eventChecks) readCuts(ctx context.Context) error {
 }
 
 // trimmedEpochOf returns the last epoch of which an owner's events are not kept.
-func (v *eventChecks) trimmedEpochOf(owner licensing.Owner) layout.Epoch {
+func (v *eventChecks) trimmedEpochOf(owner licensing.Owner) keyspace.Epoch {
 	return max(v.trimmedEpoch, v.cuts[owner])
 }
 
 // checkEventLedger checks a ledger.
 func (v *eventChecks) checkEventLedger(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
+	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("event_ledger", "r/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	bad := func(rule, format string, args ...any) {
-		v.report("event_ledger", "r/"+layout.OwnerPath(owner), rule, format, args...)
+		v.report("event_ledger", "r/"+keyspace.OwnerPath(owner), rule, format, args...)
 	}
 	ledger, err := layout.DecodeLedger(e.value)
 	if err != nil {
@@ -51,7 +52,7 @@ func (v *eventChecks) checkEventLedger(e entry) {
 	if last := ledger.MeasuredEpoch(); last >= v.epoch {
 		bad("epoch", "it goes up to epoch %d, and the present one is %d", last, v.epoch)
 	}
-	v.want(layout.OwnerKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.OwnerKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("owner_missing", "the sweep of old events will not find those of this owner")
 		}

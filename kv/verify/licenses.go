@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -24,7 +25,7 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 		if !more {
 			break
 		}
-		id, ok := layout.LicenseIDOf(e.slot, e.rest)
+		id, ok := keyspace.LicenseIDOf(e.slot, e.rest)
 		if !ok {
 			v.report("license", "l/"+Opaque(e.rest), "key", "the key is not in the form of a license's")
 			continue
@@ -79,7 +80,7 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, l
 			return nil
 		}
 		metadata.skip()
-		id, ok := layout.LicenseIDOf(e.slot, e.rest)
+		id, ok := keyspace.LicenseIDOf(e.slot, e.rest)
 		if !ok {
 			v.report("metadata", "m/"+Opaque(e.rest), "key",
 				"the key is not in the form of a license's metadata")
@@ -92,14 +93,14 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, l
 // sortsBefore reports whether a key of a device or of metadata sorts before those of a license.
 func (e entry) sortsBefore(license entry) bool {
 	return cmp.Or(cmp.Compare(e.slot, license.slot),
-		cmp.Compare(e.rest[:min(len(e.rest), layout.LicenseIDSize)], license.rest)) < 0
+		cmp.Compare(e.rest[:min(len(e.rest), keyspace.LicenseIDSize)], license.rest)) < 0
 }
 
 // deviceKeyForm returns how violations name the key of a device, and reports a malformed key.
 func (v *recordChecks) deviceKeyForm(e entry) (name string, ok bool) {
-	if len(e.rest) == layout.LicenseIDSize+layout.DevicePositionSize {
-		id, _ := layout.LicenseIDOf(e.slot, e.rest[:layout.LicenseIDSize])
-		return deviceName(id, e.rest[layout.LicenseIDSize:]), true
+	if len(e.rest) == keyspace.LicenseIDSize+keyspace.DevicePositionSize {
+		id, _ := keyspace.LicenseIDOf(e.slot, e.rest[:keyspace.LicenseIDSize])
+		return deviceName(id, e.rest[keyspace.LicenseIDSize:]), true
 	}
 	v.report("device", "d/"+Opaque(e.rest), "key", "the key is not in the form of a device's")
 	return "", false
@@ -148,7 +149,7 @@ func (v *recordChecks) checkLicense(
 func (v *recordChecks) checkOwnDevices(
 	ctx context.Context, id licensing.LicenseID, devices *stream,
 ) (own int, leased leases, err error) {
-	block := layout.BlockOf(id)
+	block := keyspace.BlockOf(id)
 	for {
 		e, more, err := devices.peek(ctx)
 		if err != nil {
@@ -169,7 +170,7 @@ func (v *recordChecks) checkOwnDevices(
 			continue
 		}
 		leased.add(&device)
-		if at := layout.DevicePosition(device.ID); string(at[:]) != e.rest[layout.LicenseIDSize:] {
+		if at := keyspace.DevicePosition(device.ID); string(at[:]) != e.rest[keyspace.LicenseIDSize:] {
 			v.report("device", name, "position", "the key is not made of the hash of the device's id")
 		}
 	}
@@ -180,7 +181,7 @@ func (v *recordChecks) checkMetadata(
 	ctx context.Context, id licensing.LicenseID, metadata *stream,
 ) (m licensing.Metadata, err error) {
 	e, more, err := metadata.peek(ctx)
-	if err != nil || !more || e.slot != id.Slot() || e.rest != layout.BlockOf(id) {
+	if err != nil || !more || e.slot != id.Slot() || e.rest != keyspace.BlockOf(id) {
 		return m, err
 	}
 	metadata.skip()

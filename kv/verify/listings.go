@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -17,16 +18,16 @@ type listingChecks struct{ *reading }
 
 // checkListing checks one entry of an owner's listing of licenses.
 func (v *listingChecks) checkListing(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
-	id, isID := layout.LicenseIDOf(e.slot, rest[min(len(rest), layout.TimeSize):])
+	owner, rest, ok := keyspace.CutOwner(e.rest)
+	id, isID := keyspace.LicenseIDOf(e.slot, rest[min(len(rest), keyspace.TimeSize):])
 	if !ok || !isID {
 		v.report("listing", "i/"+Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
 		return
 	}
 	at, shown := shownTime(rest)
-	name := layout.LicensesOf(owner) + shown + "/" + id.String()
+	name := keyspace.LicensesOf(owner) + shown + "/" + id.String()
 	v.checkBareEntry("listing", name, e)
-	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("listing", name, "license_missing", "the license listed here does not exist")
 			return
@@ -37,23 +38,23 @@ func (v *listingChecks) checkListing(e entry) {
 		}
 		if l := &stored.License; l.Owner != owner || l.CreatedAt.UnixMilli() != at {
 			v.report("listing", name, "misplaced", "the license listed here belongs to %s%s",
-				layout.OwnerPath(l.Owner), l.CreatedAt.Format(time.RFC3339Nano))
+				keyspace.OwnerPath(l.Owner), l.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})
 }
 
 // checkBuyer checks an order's entry in the listing of its buyer.
 func (v *listingChecks) checkBuyer(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
-	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
+	owner, rest, ok := keyspace.CutOwner(e.rest)
+	if !ok || len(rest) < keyspace.BuyerSize || !licensing.ValidOrderNo(rest[keyspace.BuyerSize:]) {
 		v.report("buyer", "b/"+Opaque(e.rest), "key",
 			"the key is not in the form of an entry of a buyer's orders")
 		return
 	}
-	number := rest[layout.BuyerSize:]
-	name := "b/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(rest[:layout.BuyerSize])) + "/" + number
+	number := rest[keyspace.BuyerSize:]
+	name := "b/" + keyspace.OwnerPath(owner) + hex.EncodeToString([]byte(rest[:keyspace.BuyerSize])) + "/" + number
 	v.checkBareEntry("buyer", name, e)
-	v.want(layout.OrderKey(owner, number), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.OrderKey(owner, number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("buyer", name, "order_missing", "the order listed here does not exist")
 			return
@@ -62,7 +63,7 @@ func (v *listingChecks) checkBuyer(e entry) {
 		if err != nil {
 			return // reported with the orders
 		}
-		if layout.BuyerListingKey(&stored.Order) != e.key {
+		if keyspace.BuyerListingKey(&stored.Order) != e.key {
 			v.report("buyer", name, "misplaced", "the order listed here names another buyer, or none")
 		}
 	})
@@ -70,17 +71,17 @@ func (v *listingChecks) checkBuyer(e entry) {
 
 // checkCatalog checks a product's entry in its owner's listing.
 func (v *listingChecks) checkCatalog(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
-	if !ok || len(rest) <= layout.TimeSize {
+	owner, rest, ok := keyspace.CutOwner(e.rest)
+	if !ok || len(rest) <= keyspace.TimeSize {
 		v.report("catalog", "c/"+Opaque(e.rest), "key",
 			"the key is not in the form of a product's entry of a listing")
 		return
 	}
-	ref := licensing.ProductRef(owner, rest[layout.TimeSize:])
+	ref := licensing.ProductRef(owner, rest[keyspace.TimeSize:])
 	_, shown := shownTime(rest)
-	name := layout.ProductsOf(owner) + shown + "/" + ref.ID
+	name := keyspace.ProductsOf(owner) + shown + "/" + ref.ID
 	v.checkBareEntry("catalog", name, e)
-	v.want(layout.ProductKey(owner, ref.ID), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.ProductKey(owner, ref.ID), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("catalog", name, "product_missing", "the product listed here does not exist")
 			return
@@ -89,7 +90,7 @@ func (v *listingChecks) checkCatalog(e entry) {
 		if err != nil {
 			return // reported with the products
 		}
-		if p := &stored.Product; layout.CatalogKey(ref, p) != e.key {
+		if p := &stored.Product; keyspace.CatalogKey(ref, p) != e.key {
 			v.report("catalog", name, "misplaced", "the product listed here was made at %s",
 				p.CreatedAt.Format(time.RFC3339Nano))
 		}
@@ -106,7 +107,7 @@ func (v *reading) checkBareEntry(family, name string, e entry) {
 
 // checkEntry looks up an entry's keys on the upper levels of its listing.
 func (v *reading) checkEntry(family, name string, e entry) {
-	for level, above := range layout.SkipKeys(e.key) {
+	for level, above := range keyspace.SkipKeys(e.key) {
 		v.want(above, func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				v.report(family, name, "skip_missing",
@@ -122,17 +123,17 @@ func (v *listingChecks) checkSkip(e entry) {
 	if e.rest != "" {
 		level = int(e.rest[0]) - '0'
 	}
-	if level < 1 || level > layout.SkipLevels {
-		v.report("skip", layout.SkipFamily+Opaque(e.rest), "key",
+	if level < 1 || level > keyspace.SkipLevels {
+		v.report("skip", keyspace.SkipFamily+Opaque(e.rest), "key",
 			"the key is not in the form of a key on an upper level of a listing")
 		return
 	}
-	below := layout.InSlot(e.slot, e.rest[1:])
-	name := layout.SkipFamily + strconv.Itoa(level) + Opaque(e.rest[1:])
+	below := keyspace.InSlot(e.slot, e.rest[1:])
+	name := keyspace.SkipFamily + strconv.Itoa(level) + Opaque(e.rest[1:])
 	if len(e.value) > 0 {
 		v.report("skip", name, "value", "it holds a value")
 	}
-	if layout.SkipHeight(below) < level {
+	if keyspace.SkipHeight(below) < level {
 		v.report("skip", name, "level", "its entry does not reach up to level %d", level)
 	}
 	v.want(below, func(kv *mvccpb.KeyValue) {

@@ -6,13 +6,14 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // checkPaymentRecord checks a payment, which its order must name, or a refund.
 func (v *recordChecks) checkPaymentRecord(e entry) {
-	ref, bad, ok := v.named(e, "payment", layout.PaymentsFamily, layout.ReadPaymentKey)
+	ref, bad, ok := v.named(e, "payment", keyspace.PaymentsFamily, keyspace.ReadPaymentKey)
 	if !ok {
 		return
 	}
@@ -37,7 +38,7 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 			}
 		})
 	}
-	v.want(layout.OrderKey(ref.Owner, p.OrderNo), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.OrderKey(ref.Owner, p.OrderNo), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("order_missing", "its order %s does not exist", p.OrderNo)
 			return
@@ -47,8 +48,10 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 			return // reported with the orders
 		}
 		switch o := &order.Order; {
+		case p.Kind == licensing.KindOfUnmatched: // perhaps in another currency
+			v.wantListed(ref, p, bad)
 		case p.Kind == licensing.KindOfRefund, p.Kind == licensing.KindOfDispute,
-			p.Kind == licensing.KindOfInvoiceRefund:
+			p.Kind == licensing.KindOfInvoiceRefund, p.Kind == licensing.KindOfSecond:
 			if o.Currency != p.Currency {
 				bad("order_differs", "its order %s has another currency", p.OrderNo)
 			}
@@ -85,7 +88,7 @@ func (v *recordChecks) checkInvoice(
 func (v *recordChecks) wantListed(
 	ref licensing.Ref, p *licensing.Payment, bad func(rule, format string, args ...any),
 ) {
-	v.want(layout.PaymentListingKey(ref, p), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.PaymentListingKey(ref, p), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("listing_missing", "it is not in the listing of its order's payments")
 		}
@@ -95,8 +98,10 @@ func (v *recordChecks) wantListed(
 // checkState checks what has become of a payment or a refund.
 func checkState(p *licensing.Payment, bad func(rule, format string, args ...any)) {
 	refund := p.Kind == licensing.KindOfRefund || p.Kind == licensing.KindOfInvoiceRefund
-	if p.Returned < 0 || p.Returned > p.Amount || p.Returned != 0 && p.Kind != licensing.KindOfInvoice {
-		bad("state", "%d of %d has gone back", p.Returned, p.Amount)
+	further := p.Kind == licensing.KindOfInvoice || p.Kind == licensing.KindOfSecond
+	if p.Returned < 0 || p.Returned > p.Amount || (p.Returned != 0 || p.Uncounted != 0) && !further {
+		bad("state", "%d of %d has gone back, and %d of lost disputes does not count", p.Returned, p.Amount,
+			p.Uncounted)
 	}
 	if p.Kind == licensing.KindOfDispute {
 		checkDispute(p, bad)
@@ -133,8 +138,16 @@ func checkDispute(p *licensing.Payment, bad func(rule, format string, args ...an
 
 // checkDisputes checks what an order tells about its open disputes.
 func checkDisputes(o *licensing.Order, bad func(rule, format string, args ...any)) {
-	if (o.Disputes == "") != o.DisputeAskAt.IsZero() {
+	left := o.PaidAmount() - o.RefundedAmount()
+	if o.RefundDue && (o.RefundPending || o.RefundTries > 0) { // the provider may have taken the refund
+		left -= o.OpenRefund()
+	}
+	switch asks := !o.DisputeAskAt.IsZero(); {
+	case o.Disputes != "" && !asks, o.Disputes == "" && o.Uncounted == 0 && o.Invoices == 0 && asks:
 		bad("disputes", "it has an open dispute about which no sweep asks, or a sweep asks about none")
+	case o.Uncounted > 0 && left > 0 && !asks:
+		bad("disputes", "%d of its lost disputes does not count, although %d is left, and no sweep counts again",
+			o.Uncounted, left)
 	}
 }
 
@@ -146,6 +159,11 @@ func checkRefunds(o *licensing.Order, bad func(rule, format string, args ...any)
 			o.OpenRefund())
 	case (o.Refunding > 0) != (o.RefundNo != "") || o.RefundPending && !o.RefundDue:
 		bad("refunds", "its open refund has an amount without a number, or a number without an amount")
+	case slices.ContainsFunc(o.OpenReturns(), func(r licensing.Return) bool {
+		return !licensing.OwnRefund(r.Number) || r.Number == "" || r.Of == "" || r.Amount <= 0
+	}):
+		bad("returns", "an open refund of a further payment has no number of ours, no payment or no amount: %+v",
+			o.OpenReturns())
 	case o.RefundedAt.IsZero() && o.PaidAmount() > 0 && o.Refunded == o.PaidAmount():
 		bad("refunds", "all that was paid is refunded, and it is not")
 	}
@@ -159,7 +177,7 @@ func checkSubscription(o *licensing.Order, bad func(rule, format string, args ..
 		bad("subscription", "it is paid once, and has a subscription or the end of a paid period")
 	case !o.Interval.IsZero() && o.PaidAt.IsZero() != o.PaidEnd.IsZero():
 		bad("subscription", "its payment has no end of the paid period, or there is an end without a payment")
-	case o.Subscribed() != known, !o.Subscribed() && (o.Answers != 0 || o.Invoices != 0 || o.ChangeDue()):
+	case o.Subscribed() != known, !o.Subscribed() && (o.Answers != 0 || o.ChangeDue()):
 		bad("subscription", "its subscription has no known status, or a status without a subscription")
 	case o.Change.Kind != "" && (o.AskAt.IsZero() || o.SubscriptionStatus == licensing.SubscriptionCanceled):
 		bad("subscription", "its subscription is to be changed, and no sweep does it, or it has ended")
@@ -204,30 +222,31 @@ func (v *recordChecks) checkPaymentOfOrder(o *licensing.Order, bad func(rule, fo
 	if o.PaidAt.IsZero() || o.Paid == 0 && o.Provider != licensing.ProviderOutside {
 		return
 	}
-	v.want(layout.PaymentKey(licensing.PaymentRef(o.Owner, o.PaidThrough(), o.Payment)), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.PaymentKey(licensing.PaymentRef(o.Owner, o.PaidThrough(), o.Payment)), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("payment_missing", "its payment has no record, so another order can be paid with the same reference")
 			return
 		}
-		if stored, err := layout.DecodePayment(kv.Value); err == nil && stored.Payment.OrderNo != o.OrderNo {
-			bad("payment_other", "its payment is that of another order")
+		if stored, err := layout.DecodePayment(kv.Value); err == nil && (stored.Payment.OrderNo != o.OrderNo ||
+			stored.Payment.Kind != licensing.KindOfPayment) {
+			bad("payment_other", "its payment is that of another order, or a second payment, an invoice or a refund")
 		}
 	})
 }
 
 // checkSale checks the entry of a payment or a refund by time.
 func (v *listingChecks) checkSale(e entry) {
-	ref, at, ok := layout.ReadSaleKey(e.rest)
+	ref, at, ok := keyspace.ReadSaleKey(e.rest)
 	if !ok {
-		v.report("sale", layout.SalesFamily+Opaque(e.rest), "key", "the key is not in the form of a sale's")
+		v.report("sale", keyspace.SalesFamily+Opaque(e.rest), "key", "the key is not in the form of a sale's")
 		return
 	}
-	name := layout.SalesOf(ref.Owner) + at.Format(time.RFC3339Nano) + "/" + Opaque(ref.ID)
+	name := keyspace.SalesOf(ref.Owner) + at.Format(time.RFC3339Nano) + "/" + Opaque(ref.ID)
 	v.checkEntry("sale", name, e)
-	if _, err := layout.DecodeSale(e.rest[len(layout.OwnerPath(ref.Owner)):], e.value); err != nil {
+	if _, err := layout.DecodeSale(e.rest[len(keyspace.OwnerPath(ref.Owner)):], e.value); err != nil {
 		v.report("sale", name, "value", "the value can't be read: %v", err)
 	}
-	v.want(layout.PaymentKey(ref), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.PaymentKey(ref), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("sale", name, "payment_missing", "the payment that reports count here does not exist")
 			return
@@ -238,6 +257,17 @@ func (v *listingChecks) checkSale(e entry) {
 				stored.Payment.PaidAt.Format(time.RFC3339Nano))
 		}
 	})
+}
+
+// checkProviderEvents checks how far the events of an account at a payment provider are read.
+func (v *recordChecks) checkProviderEvents(e entry) {
+	if !keyspace.ValidProviderEvents(e.rest) {
+		v.report("provider_events", "cell/pe/"+Opaque(e.rest), "key", "the key names no account and mode")
+		return
+	}
+	if _, err := layout.DecodeProviderEvents(e.value); err != nil {
+		v.report("provider_events", "cell/pe/"+e.rest, "value", "the value can't be read: %v", err)
+	}
 }
 
 // checkBooks checks the mark of the time from which on reports are complete.

@@ -14,7 +14,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -65,7 +65,7 @@ type stream struct {
 func (v *reading) stream(prefix string) *stream {
 	s := &stream{v: v, family: prefix, place: v.places[prefix], ended: true}
 	if inCell(prefix) {
-		s.begin(layout.Prefix + prefix)
+		s.begin(keyspace.Prefix + prefix)
 	} else {
 		s.slots = v.slots
 	}
@@ -86,7 +86,7 @@ func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 					return entry{}, false, nil
 				}
 				s.slot, s.slots = s.slots[0], s.slots[1:]
-				s.begin(layout.InSlot(s.slot, s.family))
+				s.begin(keyspace.InSlot(s.slot, s.family))
 			}
 			if err := s.v.retry(ctx, s.read); err != nil {
 				return entry{}, false, err

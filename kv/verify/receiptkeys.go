@@ -3,19 +3,20 @@ package verify
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // checkReceiptKeys checks the receipt keys of an owner.
 func (v *keyChecks) checkReceiptKeys(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
+	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("receipt_keys", layout.ReceiptKeysFamily+Opaque(e.rest), "key",
+		v.report("receipt_keys", keyspace.ReceiptKeysFamily+Opaque(e.rest), "key",
 			"the key is not in the form of an owner's")
 		return
 	}
-	name := layout.ReceiptKeysFamily + layout.OwnerPath(owner)
+	name := keyspace.ReceiptKeysFamily + keyspace.OwnerPath(owner)
 	bad := func(rule, format string, args ...any) { v.report("receipt_keys", name, rule, format, args...) }
 	stored, err := layout.DecodeReceiptKeys(owner, e.value)
 	if err != nil {
@@ -36,14 +37,14 @@ func (v *keyChecks) checkReceiptKeys(e entry) {
 	v.wantMaster(stored.ReceiptKeys.Root.MasterID, false, func(id string) {
 		bad("master_missing", "the store has no fingerprint of the master key %q, which seals the root key", id)
 	})
-	v.want(layout.ReceiptKeysMark, func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.ReceiptKeysMark, func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("mark_missing", "cell/receipts is missing, so the master key could be retired")
 		}
 	})
 }
 
-// checkReceiptsMark checks layout.ReceiptKeysMark.
+// checkReceiptsMark checks keyspace.ReceiptKeysMark.
 func (v *keyChecks) checkReceiptsMark(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
 		v.report("receipts_mark", "cell/receipts"+Opaque(e.rest), "key", "there is one, and it is empty")

@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -32,14 +33,14 @@ func (v *recordChecks) named(
 		v.report(what, family+Opaque(e.rest), "key", "the key is not in the form of a %s's", what)
 		return ref, nil, false
 	}
-	name := family + layout.OwnerPath(ref.Owner) + Opaque(ref.ID)
+	name := family + keyspace.OwnerPath(ref.Owner) + Opaque(ref.ID)
 	return ref, func(rule, format string, args ...any) { v.report(what, name, rule, format, args...) }, true
 }
 
 // checkOrders reads orders together with the listings of their payments. Both have the same order, so nothing must be
 // kept in memory.
 func (v *recordChecks) checkOrders(ctx context.Context) error {
-	orders, payments := v.stream("o/"), v.stream(layout.PaymentListings)
+	orders, payments := v.stream("o/"), v.stream(keyspace.PaymentListings)
 	defer orders.close()
 	defer payments.close()
 	for {
@@ -71,18 +72,18 @@ func (v *recordChecks) checkOrders(ctx context.Context) error {
 // checkOrder checks one order: its own value, and whether its license, its payments and the pointer to its owner agree
 // with it.
 func (v *recordChecks) checkOrder(e entry, listed *balance) {
-	owner, number, ok := layout.CutOwner(e.rest)
+	owner, number, ok := keyspace.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
 		v.report("order", "o/"+Opaque(e.rest), "key", "the key is not in the form of an order's")
 		return
 	}
-	name := layout.OrdersOf(owner) + number
+	name := keyspace.OrdersOf(owner) + number
 	v.checkEntry("order", name, e)
 	bad := func(rule, format string, args ...any) { v.report("order", name, rule, format, args...) }
 	if !licensing.SlotOf(owner).In(number) {
 		bad("slot", "its number does not contain the slot of its owner")
 	}
-	v.want(layout.OrderOwnerKey(number), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.OrderOwnerKey(number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("owner_missing", "the entry that leads from its number to its owner is missing")
 			return
@@ -109,7 +110,7 @@ func (v *recordChecks) checkOrder(e entry, listed *balance) {
 	if order.Order.PayHash == [32]byte{} {
 		bad("pay_hash", "it has no hash of its pay token, so its pay page can't be opened")
 	}
-	v.wantDue(order.Order.Due(), layout.OrderKey(owner, number), bad)
+	v.wantDue(order.Order.Due(), keyspace.OrderKey(owner, number), bad)
 	v.events.wantOrderEvents(order, bad)
 	v.checkQuantity(&order.Order, bad)
 	v.checkOrderLicenses(&order.Order, bad)
@@ -117,7 +118,7 @@ func (v *recordChecks) checkOrder(e entry, listed *balance) {
 
 // checkPlaceOfOrder looks up an order's entry in the listing of its buyer.
 func (v *recordChecks) checkPlaceOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
-	place := layout.BuyerListingKey(o)
+	place := keyspace.BuyerListingKey(o)
 	if place == "" {
 		return
 	}
@@ -193,7 +194,7 @@ func (v *recordChecks) checkOrderLicense(
 	o *licensing.Order, key licensing.LicenseKey, bad func(rule, format string, args ...any),
 ) {
 	id := key.ID()
-	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "its license %s does not exist", id)
 			return
@@ -232,20 +233,20 @@ func (v *recordChecks) checkOrderOwner(e entry) {
 		v.report("order_owner", name, "value", "the value can't be read: %v", err)
 		return
 	}
-	v.want(layout.OrderKey(owner, e.rest), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.OrderKey(owner, e.rest), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.report("order_owner", name, "order_missing", "%s has no order of this number", layout.OwnerPath(owner))
+			v.report("order_owner", name, "order_missing", "%s has no order of this number", keyspace.OwnerPath(owner))
 		}
 	})
 }
 
 func (v *recordChecks) checkProduct(e entry) {
-	owner, id, ok := layout.CutOwner(e.rest)
+	owner, id, ok := keyspace.CutOwner(e.rest)
 	if !ok || id == "" {
 		v.report("product", "q/"+Opaque(e.rest), "key", "the key is not in the form of a product's")
 		return
 	}
-	name := "q/" + layout.OwnerPath(owner) + id
+	name := "q/" + keyspace.OwnerPath(owner) + id
 	bad := func(rule, format string, args ...any) { v.report("product", name, rule, format, args...) }
 	ref := licensing.ProductRef(owner, id)
 	stored, err := layout.DecodeProduct(ref, e.value)
@@ -254,7 +255,7 @@ func (v *recordChecks) checkProduct(e entry) {
 		return
 	}
 	checkWriters(e.value, layout.ProductWriter, bad)
-	v.want(layout.CatalogKey(ref, &stored.Product), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.CatalogKey(ref, &stored.Product), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("catalog_missing", "it is not in its owner's listing")
 		}
@@ -281,7 +282,7 @@ func (v *recordChecks) checkRollout(
 	if *o == (licensing.Rollout{}) {
 		return
 	}
-	v.wantDue(p.Due(), layout.ProductKey(owner, p.ID), bad)
+	v.wantDue(p.Due(), keyspace.ProductKey(owner, p.ID), bad)
 	v.wantTerms(owner, o.Terms.Version, bad)
 	n := o.Counts
 	if o.StartedAt.IsZero() || o.Canceled && o.EndedAt.IsZero() || !o.Applies.Valid() ||
@@ -297,7 +298,7 @@ func (v *recordChecks) wantTerms(
 	if version == 0 {
 		return
 	}
-	v.want(layout.TermsKey(licensing.TermsRef(owner, version)), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.TermsKey(licensing.TermsRef(owner, version)), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("terms_missing", "its version of the terms does not exist")
 		}
@@ -306,8 +307,8 @@ func (v *recordChecks) wantTerms(
 
 // checkTerms checks a version of terms.
 func (v *recordChecks) checkTerms(e entry) {
-	owner, version, ok := layout.CutOwner(e.rest)
-	name := layout.TermsFamily + Opaque(e.rest)
+	owner, version, ok := keyspace.CutOwner(e.rest)
+	name := keyspace.TermsFamily + Opaque(e.rest)
 	bad := func(rule, format string, args ...any) { v.report("terms", name, rule, format, args...) }
 	if !ok {
 		bad("key", "the key is not in the form of a version of terms")
@@ -328,8 +329,8 @@ func (v *recordChecks) checkCheckKey(e entry) {
 	case e.rest != "":
 		v.report("check_key", "cell/check"+Opaque(e.rest), "key",
 			"there is one check key, and this is not its name")
-	case len(e.value) != layout.CheckKeySize:
-		v.report("check_key", "cell/check", "value", "it has %d bytes, and not %d", len(e.value), layout.CheckKeySize)
+	case len(e.value) != keyspace.CheckKeySize:
+		v.report("check_key", "cell/check", "value", "it has %d bytes, and not %d", len(e.value), keyspace.CheckKeySize)
 	}
 }
 
@@ -352,7 +353,7 @@ func (v *recordChecks) checkBackup(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("backup", "cell/backup"+Opaque(e.rest), "key", "there is one, and this is not its name")
-	case len(e.value) != layout.BackupTimeSize:
-		v.report("backup", "cell/backup", "value", "it has %d bytes, and not %d", len(e.value), layout.BackupTimeSize)
+	case len(e.value) != keyspace.BackupTimeSize:
+		v.report("backup", "cell/backup", "value", "it has %d bytes, and not %d", len(e.value), keyspace.BackupTimeSize)
 	}
 }

@@ -1,17 +1,20 @@
 package verify
 
-import "licet/kv/internal/layout"
+import (
+	"licet/kv/internal/keyspace"
+	"licet/kv/internal/layout"
+)
 
 // checkRevocation checks an entry of a list of revocations.
 func (v *recordChecks) checkRevocation(e entry) {
-	owner, named, ok := layout.CutRevocation(e.rest)
+	owner, named, ok := keyspace.CutRevocation(e.rest)
 	if !ok {
-		v.report("revocation", layout.RevocationsFamily+Opaque(e.rest), "key",
+		v.report("revocation", keyspace.RevocationsFamily+Opaque(e.rest), "key",
 			"the key is not in the form of an owner's and a name's")
 		return
 	}
 	if _, err := layout.DecodeRevocation(named, e.value); err != nil {
-		v.report("revocation", layout.RevocationsFamily+layout.OwnerPath(owner)+Opaque(string(named[:])), "value",
+		v.report("revocation", keyspace.RevocationsFamily+keyspace.OwnerPath(owner)+Opaque(string(named[:])), "value",
 			"the value can't be read: %v", err)
 	}
 }

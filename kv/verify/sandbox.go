@@ -3,13 +3,14 @@ package verify
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // checkSandbox checks what the sandbox knows about an order: the order must have begun the attempt.
 func (v *recordChecks) checkSandbox(e entry) {
-	ref, bad, ok := v.named(e, "sandbox", layout.SandboxFamily, layout.ReadSandboxKey)
+	ref, bad, ok := v.named(e, "sandbox", keyspace.SandboxFamily, keyspace.ReadSandboxKey)
 	if !ok {
 		return
 	}
@@ -30,7 +31,7 @@ func (v *recordChecks) checkSandbox(e entry) {
 	if !s.Subscription.Plausible() {
 		bad("subscription", "no play leaves its subscription so")
 	}
-	v.want(layout.OrderKey(ref.Owner, ref.ID), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.OrderKey(ref.Owner, ref.ID), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("order_missing", "its order does not exist")
 			return

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -32,16 +33,17 @@ func (c *sizes) count(ctx context.Context) error {
 	counts := []func(context.Context) error{
 		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("f/", 0), c.owned("g/", 0),
 		c.owned("i/", 0), c.owned("o/", 0), c.owned("q/", 0), c.owned("t/", 0), c.owned("w/", 0), c.owned("y/", 0),
-		c.owned(layout.ReceiptKeysFamily, 0), c.owned(layout.RevocationsFamily, 0), c.owned(layout.PaymentsFamily, 0),
-		c.owned(layout.PaymentListings, 0), c.owned(layout.SalesFamily, 0), c.owned(layout.SandboxFamily, 0),
+		c.owned(keyspace.ReceiptKeysFamily, 0), c.owned(keyspace.RevocationsFamily, 0),
+		c.owned(keyspace.PaymentsFamily, 0), c.owned(keyspace.PaymentListings, 0),
+		c.owned(keyspace.SalesFamily, 0), c.owned(keyspace.SandboxFamily, 0),
 		c.countSkips,
-		c.owned("z/", layout.TimeSize),
+		c.owned("z/", keyspace.TimeSize),
 		c.valued("k/", ownerOfAPIKey), c.valued("n/", ownerOfAlias), c.valued("p/", layout.DecodeOwner),
 		c.countLicenses, c.countTrials, c.countDeliveries,
 	}
-	for x := range layout.DueIndexes() {
+	for x := range keyspace.DueIndexes() {
 		if x.Record != licensing.KindLicense {
-			counts = append(counts, c.owned(x.Family, layout.TimeSize))
+			counts = append(counts, c.owned(x.Family, keyspace.TimeSize))
 		}
 	}
 	for _, count := range counts {
@@ -80,7 +82,7 @@ func (c *sizes) eachEntry(ctx context.Context, prefix string, do func(entry)) er
 func (c *sizes) owned(prefix string, at int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return c.eachEntry(ctx, prefix, func(e entry) {
-			if owner, _, ok := layout.CutOwner(e.rest[min(at, len(e.rest)):]); ok {
+			if owner, _, ok := keyspace.CutOwner(e.rest[min(at, len(e.rest)):]); ok {
 				c.add(owner, e.size())
 			}
 		})
@@ -89,8 +91,8 @@ func (c *sizes) owned(prefix string, at int) func(context.Context) error {
 
 // countSkips counts the keys on the upper levels of listings.
 func (c *sizes) countSkips(ctx context.Context) error {
-	return c.eachEntry(ctx, layout.SkipFamily, func(e entry) {
-		if owner, _, ok := layout.CutOwner(layout.CutSkip(e.rest)); ok {
+	return c.eachEntry(ctx, keyspace.SkipFamily, func(e entry) {
+		if owner, _, ok := keyspace.CutOwner(keyspace.CutSkip(e.rest)); ok {
 			c.add(owner, e.size())
 		}
 	})
@@ -98,8 +100,8 @@ func (c *sizes) countSkips(ctx context.Context) error {
 
 // countTrials counts trials.
 func (c *sizes) countTrials(ctx context.Context) error {
-	return c.eachEntry(ctx, layout.TrialsFamily, func(e entry) {
-		if ref, ok := layout.ReadTrialKey(e.rest); ok {
+	return c.eachEntry(ctx, keyspace.TrialsFamily, func(e entry) {
+		if ref, ok := keyspace.ReadTrialKey(e.rest); ok {
 			size := e.size()
 			size.Trials = 1
 			c.add(ref.Owner, size)
@@ -144,7 +146,7 @@ func (c *sizes) countLicenses(ctx context.Context) error {
 		if err != nil || !more {
 			return err
 		}
-		id, ok := layout.LicenseIDOf(e.slot, e.rest)
+		id, ok := keyspace.LicenseIDOf(e.slot, e.rest)
 		if !ok {
 			continue
 		}
@@ -161,8 +163,8 @@ func (c *sizes) countLicenses(ctx context.Context) error {
 			continue
 		}
 		l := &stored.License
-		if due := layout.DueOf(l.Due()); due != 0 {
-			size = size.Plus(layout.SizeOf(len(due.Key(layout.LicenseKey(id))), 0))
+		if due := keyspace.DueOf(l.Due()); due != 0 {
+			size = size.Plus(layout.SizeOf(len(due.Key(keyspace.LicenseKey(id))), 0))
 		}
 		c.add(l.Owner, size)
 	}
@@ -198,7 +200,7 @@ func (c *sizes) countDeliveries(ctx context.Context) error {
 		owner, size = licensing.Owner{}, licensing.Size{}
 	}
 	err := c.eachEntry(ctx, "v/", func(e entry) {
-		of, kind, _, ok := layout.ReadDeliveryKey(e.rest)
+		of, kind, _, ok := keyspace.ReadDeliveryKey(e.rest)
 		if !ok {
 			return
 		}
@@ -208,11 +210,11 @@ func (c *sizes) countDeliveries(ctx context.Context) error {
 		}
 		size = size.Plus(e.size())
 		switch kind {
-		case layout.KeyOfProgress:
+		case keyspace.KeyOfProgress:
 			if stored, err := layout.DecodeProgress(e.value); err == nil {
 				owner = stored.Owner
 			}
-		case layout.KeyOfReplay:
+		case keyspace.KeyOfReplay:
 			if of, _, err := layout.DecodeReplay("", e.value); err == nil {
 				owner = of
 			}

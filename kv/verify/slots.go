@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -15,7 +16,7 @@ import (
 // readSlots reads which slots are in use. Keys in other slots are of no family; see findUnknown.
 func (v *reading) readSlots(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		found, err := v.kv.Get(ctx, layout.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		found, err := v.kv.Get(ctx, keyspace.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithRev(v.revision))
 		if err == nil {
 			v.slots = etcd.SlotsIn(found.Kvs)
@@ -59,14 +60,14 @@ func inCell(family string) bool { return strings.HasPrefix(family, "cell/") }
 func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 	skip := 0
 	switch family {
-	case layout.SkipFamily:
-		skip = len(e.rest) - len(layout.CutSkip(e.rest))
+	case keyspace.SkipFamily:
+		skip = len(e.rest) - len(keyspace.CutSkip(e.rest))
 	case "z/":
-		skip = layout.TimeSize
+		skip = keyspace.TimeSize
 	}
-	for x := range layout.DueIndexes() {
+	for x := range keyspace.DueIndexes() {
 		if x.Family == family {
-			skip = layout.TimeSize
+			skip = keyspace.TimeSize
 			if x.Record == licensing.KindLicense {
 				family = "l/"
 			}
@@ -77,7 +78,7 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 	var known bool
 	switch family {
 	case "d/", "l/", "m/":
-		id, ok := layout.LicenseIDOf(e.slot, rest[:min(len(rest), layout.LicenseIDSize)])
+		id, ok := keyspace.LicenseIDOf(e.slot, rest[:min(len(rest), keyspace.LicenseIDSize)])
 		if ok && keys != nil {
 			own, known = keys.SlotOf(id.Block())
 		}
@@ -87,9 +88,9 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 		}
 	case "p/", "v/", "x/w/":
 		own, known = licensing.SlotIn(e.rest)
-	case layout.AliasesFamily: // only the value names the owner
+	case keyspace.AliasesFamily: // only the value names the owner
 	default:
-		owner, _, ok := layout.CutOwner(rest)
+		owner, _, ok := keyspace.CutOwner(rest)
 		own, known = licensing.SlotOf(owner), ok
 	}
 	return !known || own == e.slot
@@ -100,7 +101,7 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 func (v *verification) findUnknown(ctx context.Context) error {
 	var all int64
 	err := v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.kv.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly(),
+		response, err := v.kv.Get(ctx, keyspace.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly(),
 			clientv3.WithRev(v.revision))
 		if err == nil {
 			all = response.Count
@@ -113,16 +114,16 @@ func (v *verification) findUnknown(ctx context.Context) error {
 	var known []string
 	for _, f := range v.families() {
 		if inCell(f.prefix) {
-			known = append(known, layout.Prefix+f.prefix)
+			known = append(known, keyspace.Prefix+f.prefix)
 			continue
 		}
 		for _, slot := range v.slots {
-			known = append(known, layout.InSlot(slot, f.prefix))
+			known = append(known, keyspace.InSlot(slot, f.prefix))
 		}
 	}
 	slices.Sort(known)
-	from := layout.Prefix
-	for _, prefix := range append(known, clientv3.GetPrefixRangeEnd(layout.Prefix)) {
+	from := keyspace.Prefix
+	for _, prefix := range append(known, clientv3.GetPrefixRangeEnd(keyspace.Prefix)) {
 		if err := v.checkUnknown(ctx, from, prefix); err != nil {
 			return err
 		}

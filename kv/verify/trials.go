@@ -3,13 +3,14 @@ package verify
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // checkTrial checks a trial: its license must name it.
 func (v *recordChecks) checkTrial(e entry) {
-	ref, bad, ok := v.named(e, "trial", layout.TrialsFamily, layout.ReadTrialKey)
+	ref, bad, ok := v.named(e, "trial", keyspace.TrialsFamily, keyspace.ReadTrialKey)
 	if !ok {
 		return
 	}
@@ -20,7 +21,7 @@ func (v *recordChecks) checkTrial(e entry) {
 	}
 	checkWriters(e.value, layout.TrialWriter, bad)
 	id := stored.Trial.License.ID()
-	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "its license %s does not exist", id)
 			return
@@ -43,7 +44,7 @@ func (v *recordChecks) checkLicenseTrial(l *licensing.License, bad func(rule, fo
 	if l.IsTrial() == (l.OrderNo != "") {
 		bad("trial_order", "it is a trial and has an order, or was upgraded and has none")
 	}
-	v.want(layout.TrialKey(l.TrialRef()), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.TrialKey(l.TrialRef()), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("trial_missing", "the trial that it names does not exist, so another one can be started")
 			return

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -26,13 +27,13 @@ type UsageDrift struct {
 
 // checkUsage checks a usage record. Its sizes may be off: a recount corrects them.
 func (v *recordChecks) checkUsage(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
+	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("usage", "s/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	bad := func(rule, format string, args ...any) {
-		v.report("usage", "s/"+layout.OwnerPath(owner), rule, format, args...)
+		v.report("usage", "s/"+keyspace.OwnerPath(owner), rule, format, args...)
 	}
 	stored, err := layout.DecodeUsage(owner, e.value)
 	if err != nil {
@@ -47,7 +48,7 @@ func (v *recordChecks) checkUsage(e entry) {
 		bad("revision", "the usage knows a recount of a later revision than the store's, %d", v.revision)
 	}
 	if n := u.Sequence; n > 0 {
-		v.events.wantEvents(runAt{owner, stored.LastEvent, layout.UsageInEvents(owner), n}, bad, nil)
+		v.events.wantEvents(runAt{owner, stored.LastEvent, keyspace.UsageInEvents(owner), n}, bad, nil)
 	}
 }
 
@@ -83,7 +84,7 @@ func (v *recordChecks) compareUsage(ctx context.Context) error {
 // checkRecount checks the marks of the beginning and of the end of a recount of all usage.
 func (v *recordChecks) checkRecount(e entry) {
 	switch e.rest {
-	case "", layout.RecountedKey[len(layout.RecountKey):]:
+	case "", keyspace.RecountedKey[len(keyspace.RecountKey):]:
 		if _, err := layout.DecodeRecount(e.value); err != nil {
 			v.report("recount", "cell/recount"+e.rest, "value", "the value can't be read: %v", err)
 		}

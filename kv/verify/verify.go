@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -105,7 +106,7 @@ func explain(ctx context.Context, err error) error {
 func CountKeys(ctx context.Context, s Store) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	response, err := s.Client().KV.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	response, err := s.Client().KV.Get(ctx, keyspace.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return 0, fmt.Errorf("count the keys: %w", err)
 	}
@@ -122,7 +123,7 @@ type family struct {
 }
 
 // families returns every kind of key, in the order of their prefixes. Keys below cell/ are the cell's; all other keys
-// are in slots. A new kind needs a row here or in [layout.DueIndexes]: otherwise its keys are unknown, which is a
+// are in slots. A new kind needs a row here or in [keyspace.DueIndexes]: otherwise its keys are unknown, which is a
 // violation.
 func (v *verification) families() []family {
 	families := []family{
@@ -142,8 +143,9 @@ func (v *verification) families() []family {
 		{"slot_map", "cell/map", v.each("cell/map", v.records.checkSlotMap)},
 		{"master_key", "cell/master/", v.each("cell/master/", v.keys.checkMasterKey)},
 		{"node", "cell/n/", v.each("cell/n/", v.records.checkNode)},
-		{"receipts_mark", layout.ReceiptKeysMark[len(layout.Prefix):],
-			v.each(layout.ReceiptKeysMark[len(layout.Prefix):], v.keys.checkReceiptsMark)},
+		{"provider_events", "cell/pe/", v.each("cell/pe/", v.records.checkProviderEvents)},
+		{"receipts_mark", keyspace.ReceiptKeysMark[len(keyspace.Prefix):],
+			v.each(keyspace.ReceiptKeysMark[len(keyspace.Prefix):], v.keys.checkReceiptsMark)},
 		{"recount", "cell/recount", v.each("cell/recount", v.records.checkRecount)},
 		{"retired_master_key", "cell/retired/", v.each("cell/retired/", v.keys.checkRetiredMaster)},
 		{"slot", "cell/s/", v.each("cell/s/", v.records.checkSlot)},
@@ -153,7 +155,7 @@ func (v *verification) families() []family {
 		{"device", "d/", nil},
 		{"event", "e/", v.each("e/", v.events.checkEvents)},
 		{"settings", "f/", v.each("f/", v.records.checkSettings)},
-		{"customer", layout.CustomersFamily, v.each(layout.CustomersFamily, v.listings.checkCustomer)},
+		{"customer", keyspace.CustomersFamily, v.each(keyspace.CustomersFamily, v.listings.checkCustomer)},
 		{"owner", "h/", v.each("h/", v.events.checkOwner)},
 		{"listing", "i/", v.each("i/", v.listings.checkListing)},
 		{"skip", "j/", v.each("j/", v.listings.checkSkip)},
@@ -163,25 +165,25 @@ func (v *verification) families() []family {
 		{"alias", "n/", v.each("n/", v.records.checkAlias)},
 		{"order", "o/", v.records.checkOrders}, // with the listings of their payments
 		{"order_owner", "p/", v.each("p/", v.records.checkOrderOwner)},
-		{"payment", layout.PaymentsFamily, v.each(layout.PaymentsFamily, v.records.checkPaymentRecord)},
-		{"sale", layout.SalesFamily, v.each(layout.SalesFamily, v.listings.checkSale)},
-		{"payment_listing", layout.PaymentListings, nil},
+		{"payment", keyspace.PaymentsFamily, v.each(keyspace.PaymentsFamily, v.records.checkPaymentRecord)},
+		{"sale", keyspace.SalesFamily, v.each(keyspace.SalesFamily, v.listings.checkSale)},
+		{"payment_listing", keyspace.PaymentListings, nil},
 		{"product", "q/", v.each("q/", v.records.checkProduct)},
 		{"event_ledger", "r/", v.each("r/", v.events.checkEventLedger)},
 		{"usage", "s/", v.each("s/", v.records.checkUsage)},
-		{"sandbox", layout.SandboxFamily, v.each(layout.SandboxFamily, v.records.checkSandbox)},
-		{"terms", layout.TermsFamily, v.each(layout.TermsFamily, v.records.checkTerms)},
-		{"trial", layout.TrialsFamily, v.each(layout.TrialsFamily, v.records.checkTrial)},
+		{"sandbox", keyspace.SandboxFamily, v.each(keyspace.SandboxFamily, v.records.checkSandbox)},
+		{"terms", keyspace.TermsFamily, v.each(keyspace.TermsFamily, v.records.checkTerms)},
+		{"trial", keyspace.TrialsFamily, v.each(keyspace.TrialsFamily, v.records.checkTrial)},
 		{"api_key_use", "u/", v.each("u/", v.keys.checkAPIKeyUse)},
 		{"delivery", "v/", v.webhooks.checkDeliveries},
 		{"webhooks", "w/", v.each("w/", v.webhooks.checkWebhooks)},
-		{"receipt_keys", layout.ReceiptKeysFamily, v.each(layout.ReceiptKeysFamily, v.keys.checkReceiptKeys)},
-		{"revocation", layout.RevocationsFamily, v.each(layout.RevocationsFamily, v.records.checkRevocation)},
+		{"receipt_keys", keyspace.ReceiptKeysFamily, v.each(keyspace.ReceiptKeysFamily, v.keys.checkReceiptKeys)},
+		{"revocation", keyspace.RevocationsFamily, v.each(keyspace.RevocationsFamily, v.records.checkRevocation)},
 		{"deleted_webhook", "x/w/", v.each("x/w/", v.webhooks.checkDeletedWebhook)},
 		{"claim", "y/", v.each("y/", v.claims.checkClaim)},
 		{"claim_age", "z/", v.each("z/", v.claims.checkClaimAge)},
 	}
-	for x := range layout.DueIndexes() {
+	for x := range keyspace.DueIndexes() {
 		families = append(families, family{x.Name, x.Family, v.each(x.Family, v.listings.checkDue(x))})
 	}
 	slices.SortFunc(families, func(a, b family) int { return strings.Compare(a.prefix, b.prefix) })
@@ -274,9 +276,9 @@ func (v *verification) run(ctx context.Context) error {
 // check key and an id key.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey),
-			clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey),
-			clientv3.OpGet(layout.IDKeyKey)).Commit()
+		response, err := v.kv.Txn(ctx).Then(clientv3.OpGet(keyspace.CheckKey), clientv3.OpGet(keyspace.EpochKey),
+			clientv3.OpGet(keyspace.TrimmedKey), clientv3.OpGet(keyspace.ListenKey),
+			clientv3.OpGet(keyspace.IDKeyKey)).Commit()
 		if err != nil {
 			return err
 		}
@@ -325,15 +327,15 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 }
 
 // maxKind bounds the shown part of a key of unknown kind.
-const maxKind = len(layout.Prefix) + len("00/") + 16
+const maxKind = len(keyspace.Prefix) + len("00/") + 16
 
 // kindOf returns the beginning of a key up to the slash after its family, or a bounded part of the key: the rest may be
 // a secret. Of a key in a slot that is not in use, it returns the slot.
 func (v *verification) kindOf(key string) string {
-	rest := key[len(layout.Prefix):]
-	if slot, path, ok := layout.CutSlot(key); ok {
+	rest := key[len(keyspace.Prefix):]
+	if slot, path, ok := keyspace.CutSlot(key); ok {
 		if rest = path; !slices.Contains(v.slots, slot) {
-			return layout.InSlot(slot, "")
+			return keyspace.InSlot(slot, "")
 		}
 	}
 	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
@@ -345,7 +347,8 @@ func (v *verification) kindOf(key string) string {
 // countOthers counts the keys before and behind this service's keys: they belong to another program or to another
 // layout. If etcd's permissions forbid reading them, the count is 0.
 func (v *verification) countOthers(ctx context.Context) error {
-	for _, other := range [][2]string{{"\x00", layout.Prefix}, {clientv3.GetPrefixRangeEnd(layout.Prefix), "\x00"}} {
+	end := clientv3.GetPrefixRangeEnd(keyspace.Prefix)
+	for _, other := range [][2]string{{"\x00", keyspace.Prefix}, {end, "\x00"}} {
 		err := v.retry(ctx, func(ctx context.Context) error {
 			response, err := v.kv.Get(ctx, other[0], clientv3.WithRange(other[1]),
 				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))

@@ -3,6 +3,7 @@ package verify
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -17,12 +18,12 @@ type webhookChecks struct {
 // checkWebhooks checks an owner's endpoints of webhooks, and whether the owner listens
 // to activations exactly if one of them does.
 func (v *webhookChecks) checkWebhooks(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
+	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("webhooks", "w/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
-	name := "w/" + layout.OwnerPath(owner)
+	name := "w/" + keyspace.OwnerPath(owner)
 	bad := func(rule, format string, args ...any) { v.report("webhooks", name, rule, format, args...) }
 	stored, err := layout.DecodeWebhooks(owner, e.value)
 	if err != nil {
@@ -33,9 +34,9 @@ func (v *webhookChecks) checkWebhooks(e entry) {
 	checkWriters(e.value, layout.WebhooksWriter, bad)
 	w := &stored.Webhooks
 	if n := w.Sequence; n > 0 {
-		v.events.wantEvents(runAt{owner, stored.LastEvent, layout.WebhooksInEvents(owner), n}, bad, nil)
+		v.events.wantEvents(runAt{owner, stored.LastEvent, keyspace.WebhooksInEvents(owner), n}, bad, nil)
 	}
-	v.want(layout.WebhooksMark, func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.WebhooksMark, func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("mark_missing", "cell/webhooks is missing, so no node looks for this endpoint")
 		}
@@ -74,7 +75,7 @@ func (v *webhookChecks) checkEndpoint(
 	if previous := e.Previous; previous != (licensing.PreviousSecret{}) && previous.MasterID != e.MasterID {
 		v.keys.wantMaster(previous.MasterID, true, missing)
 	}
-	v.want(layout.DeletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.DeletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
 			bad("deleted", "the endpoint %s exists, and an entry says that it was deleted", e.ID)
 		}
@@ -82,18 +83,20 @@ func (v *webhookChecks) checkEndpoint(
 }
 
 // checkListens checks that an owner listens exactly if an endpoint of the owner wants
-// activations, unless a request to change that waits for the next move of layout.ListenKey.
+// activations, unless a request to change that waits for the next move of keyspace.ListenKey.
 func (v *webhookChecks) checkListens(owner licensing.Owner, wanted bool, bad func(rule, format string, args ...any)) {
 	var waits bool
-	v.want(layout.ListenRequestKey(owner), func(kv *mvccpb.KeyValue) { waits = kv != nil && kv.ModRevision > v.moved })
-	v.want(layout.ListenerKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.ListenRequestKey(owner), func(kv *mvccpb.KeyValue) {
+		waits = kv != nil && kv.ModRevision > v.moved
+	})
+	v.want(keyspace.ListenerKey(owner), func(kv *mvccpb.KeyValue) {
 		if listens := kv != nil; listens != wanted && !waits {
 			bad("listening", "an endpoint wants activations: %v; the owner listens: %v", wanted, listens)
 		}
 	})
 }
 
-// checkListenFence checks layout.ListenKey.
+// checkListenFence checks keyspace.ListenKey.
 func (v *webhookChecks) checkListenFence(e entry) {
 	if e.rest != "" {
 		v.report("listen_fence", "cell/listen"+Opaque(e.rest), "key",
@@ -105,7 +108,7 @@ func (v *webhookChecks) checkListenFence(e entry) {
 
 // checkListener checks the key of an owner that listens: the owner has endpoints.
 func (v *webhookChecks) checkListener(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
+	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
 		v.report("listener", "cell/f/"+Opaque(e.rest), "key",
 			"the key is not in the form of an owner's, or has a value")
@@ -116,26 +119,26 @@ func (v *webhookChecks) checkListener(e entry) {
 
 // checkListenRequest checks an owner's request to listen.
 func (v *webhookChecks) checkListenRequest(e entry) {
-	owner, rest, ok := layout.CutOwner(e.rest)
+	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("listen_request", "cell/a/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	if _, err := layout.DecodeListenRequest(e.value); err != nil {
-		v.report("listen_request", "cell/a/"+layout.OwnerPath(owner), "value", "the value can't be read: %v", err)
+		v.report("listen_request", "cell/a/"+keyspace.OwnerPath(owner), "value", "the value can't be read: %v", err)
 	}
 	v.wantEndpointsOf(owner, "listen_request", "cell/a/")
 }
 
 func (v *webhookChecks) wantEndpointsOf(owner licensing.Owner, family, prefix string) {
-	v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(keyspace.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.report(family, prefix+layout.OwnerPath(owner), "webhooks_missing", "the owner has no endpoints")
+			v.report(family, prefix+keyspace.OwnerPath(owner), "webhooks_missing", "the owner has no endpoints")
 		}
 	})
 }
 
-// checkWebhooksMark checks layout.WebhooksMark.
+// checkWebhooksMark checks keyspace.WebhooksMark.
 func (v *webhookChecks) checkWebhooksMark(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
 		v.report("webhooks_mark", "cell/webhooks"+Opaque(e.rest), "key", "there is one, and it is empty")

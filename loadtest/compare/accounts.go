@@ -26,7 +26,7 @@ func (l *lab) accounts(ctx context.Context, b *bench) error {
 	l.progress.Step("creating %d accounts", l.cfg.Accounts)
 	c := &crowd{bench: b, keys: make([]string, l.cfg.Accounts)}
 	if err := rig.Each(ctx, len(c.keys), keyMakers, func(ctx context.Context, i int) (err error) {
-		c.keys[i], err = l.licet.CreateKey(ctx, b.etcd, fmt.Sprintf("crowd%d", i))
+		c.keys[i], err = b.Licet.CreateKey(ctx, b.Etcd, fmt.Sprintf("crowd%d", i))
 		return err
 	}); err != nil {
 		return err
@@ -47,13 +47,14 @@ func (l *lab) accounts(ctx context.Context, b *bench) error {
 		if err := phase.open(ctx); err != nil {
 			return err
 		}
-		for number := range l.cfg.Rounds {
-			l.progress.Step("%s, round %d of %d", phase.name, number+1, l.cfg.Rounds)
+		if err := l.eachRound(phase.name, func(int) error {
 			ratio, err := l.accountsRound(ctx, c, phase.name)
-			if err != nil {
-				return err
+			if err == nil {
+				phase.report(ratio)
 			}
-			phase.report(ratio)
+			return err
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ type full struct {
 func (l *lab) capacity(ctx context.Context, b *bench) error {
 	// The database with all history, its copy while it is defragmented, a backup, and
 	// etcd's log, of which etcd keeps some whatever the size of the store.
-	if err := checkDisk(l.dir, 2*gibibyte+1200*int64(l.cfg.Devices)); err != nil {
+	if err := checkDisk(l.setup.Dir, 2*gibibyte+1200*int64(l.cfg.Devices)); err != nil {
 		return err
 	}
 	b.alone()
@@ -118,7 +118,7 @@ func (f *full) fill(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if now, err = look(ctx, f.etcd, f.node); err != nil {
+		if now, err = look(ctx, f.Etcd, f.node); err != nil {
 			return err
 		}
 		now.Devices, now.Licenses, now.Seconds = f.bound(), f.filler.list.Count(), time.Since(began).Seconds()

@@ -62,12 +62,12 @@ func (f *full) compact(ctx context.Context) error {
 	}
 	f.report.inform("compaction of all history", "s", took.Seconds())
 	f.informLatencies("while compacting", s)
-	now, err := look(ctx, f.etcd, f.node)
+	now, err := look(ctx, f.Etcd, f.node)
 	if err != nil {
 		return err
 	}
 	f.informDatabase("compacted", now)
-	memory, err := rig.MemoryOf(f.etcd.Members[0].PID())
+	memory, err := rig.MemoryOf(f.Etcd.Members[0].PID())
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,11 @@ func (f *full) compact(ctx context.Context) error {
 // dropHistory compacts up to the last revision, and returns once the history is gone
 // from the database.
 func (f *full) dropHistory(ctx context.Context) error {
-	status, err := f.etcd.Admin.Status(ctx, f.etcd.Endpoints[0])
+	status, err := f.Etcd.Admin.Status(ctx, f.Etcd.Endpoints[0])
 	if err != nil {
 		return fmt.Errorf("read etcd's revision: %w", err)
 	}
-	_, err = f.etcd.Admin.Compact(ctx, status.Header.Revision, clientv3.WithCompactPhysical())
+	_, err = f.Etcd.Admin.Compact(ctx, status.Header.Revision, clientv3.WithCompactPhysical())
 	return err
 }
 
@@ -90,7 +90,7 @@ func (f *full) dropHistory(ctx context.Context) error {
 func (f *full) defragment(ctx context.Context) error {
 	f.progress.Step("defragmenting")
 	began := time.Now()
-	if _, err := f.etcd.Admin.Defragment(ctx, f.etcd.Endpoints[0]); err != nil {
+	if _, err := f.Etcd.Admin.Defragment(ctx, f.Etcd.Endpoints[0]); err != nil {
 		return err
 	}
 	f.report.inform("defragmentation, in which etcd serves nothing", "s", time.Since(began).Seconds())
@@ -112,7 +112,7 @@ func (f *full) steady(ctx context.Context) (now fillPoint, err error) {
 	least, since := int64(math.MaxInt64), 0
 	for range looks {
 		rig.Rest(ctx, f.cfg.Quiet/5)
-		if now, err = look(ctx, f.etcd, f.node); err != nil {
+		if now, err = look(ctx, f.Etcd, f.node); err != nil {
 			return now, err
 		}
 		if now.EtcdRSS < least-least/100 {
@@ -156,15 +156,15 @@ func (f *full) restartEtcd(ctx context.Context, name string, softly bool) error 
 	f.progress.Step("restarting %s", name)
 	began := time.Now()
 	if softly {
-		if err := f.etcd.Members[0].End(restartTimeout); err != nil {
+		if err := f.Etcd.Members[0].End(restartTimeout); err != nil {
 			return err
 		}
 		f.report.inform(name+": until it has ended", "s", time.Since(began).Seconds())
 	} else {
-		f.etcd.Members[0].Kill()
+		f.Etcd.Members[0].Kill()
 	}
 	began = time.Now()
-	if err := f.etcd.StartMember(ctx, 0, restartTimeout); err != nil {
+	if err := f.Etcd.StartMember(ctx, 0, restartTimeout); err != nil {
 		return err
 	}
 	if err := f.read(ctx); err != nil {
@@ -182,7 +182,7 @@ func (f *full) restartEtcd(ctx context.Context, name string, softly bool) error 
 // read makes a linearizable read over a new connection: a connection from before the
 // restart would wait before it tries again.
 func (f *full) read(ctx context.Context) error {
-	client, err := rig.NewEtcdClient(f.etcd.Endpoints)
+	client, err := rig.NewEtcdClient(f.Etcd.Endpoints)
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (f *full) verify(ctx context.Context) error {
 
 func (f *full) backUp(ctx context.Context) error {
 	f.progress.Step("licet store backup")
-	file := filepath.Join(f.dir, "backup.db")
+	file := filepath.Join(f.setup.Dir, "backup.db")
 	if _, err := f.tool(ctx, "licet store backup", "store", "backup", file); err != nil {
 		return err
 	}
@@ -251,8 +251,8 @@ func (f *full) backUp(ctx context.Context) error {
 
 // tool runs a subcommand of licet on the store, and reports its time and peak memory.
 func (f *full) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, f.lab.licet.Binary,
-		append(args, "--etcd-endpoints", strings.Join(f.etcd.Endpoints, ","))...)
+	cmd := exec.CommandContext(ctx, f.Licet.Binary,
+		append(args, "--etcd-endpoints", strings.Join(f.Etcd.Endpoints, ","))...)
 	cmd.Env = rig.PlainEnvironment()
 	began := time.Now()
 	out, err := cmd.Output()

@@ -27,9 +27,8 @@ type settings struct {
 	Span        time.Duration `json:"span"`       // of a load that is bound by time
 	SweepSpan   time.Duration `json:"sweep_span"` // of one try of a sweep
 	Quiet       time.Duration `json:"quiet"`      // at most, before memory is read
-	Soak        time.Duration `json:"soak"`
-	Backlog     int           `json:"backlog"` // events
-	Devices     int           `json:"devices"` // of capacity
+	Backlog     int           `json:"backlog"`    // events
+	Devices     int           `json:"devices"`    // of capacity
 	PerLicense  int           `json:"devices_per_license"`
 	Sweep       []int         `json:"sweep"` // operations at a time to try
 	Clients     []int         `json:"clients"`
@@ -49,7 +48,7 @@ func fullSettings() settings {
 	return settings{
 		Rounds: 5, Licenses: 20_000, Accounts: 1_000, Spilled: 5_000, Large: 300_000, Small: 1_000,
 		Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
-		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Quiet: 30 * time.Second, Soak: 10 * time.Minute,
+		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Quiet: 30 * time.Second,
 		Backlog: 1_000_000, Devices: claimedDevices,
 		Sweep: []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
 	}
@@ -61,7 +60,7 @@ func quickSettings() settings {
 		Rounds: 1, Licenses: 300, Accounts: 20, Spilled: 100, Large: 600, Small: 100,
 		Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
 		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Quiet: 200 * time.Millisecond,
-		Soak: 2 * time.Second, Backlog: 1_000, Devices: 3_000,
+		Backlog: 1_000, Devices: 3_000,
 		Sweep: []int{32}, Clients: []int{1},
 	}
 }
@@ -83,7 +82,6 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 		"small sizes: shows in seconds that everything works, and no number means anything")
 	flags.IntVar(&cfg.Rounds, "rounds", cfg.Rounds, "rounds to take medians of")
 	flags.DurationVar(&cfg.Span, "span", cfg.Span, "length of a load that is bound by time")
-	flags.DurationVar(&cfg.Soak, "soak", cfg.Soak, "length of the long run at half rate")
 	flags.IntVar(&cfg.Backlog, "backlog", cfg.Backlog, "events of the backlog")
 	flags.IntVar(&cfg.Devices, "devices", cfg.Devices, "devices of the row capacity")
 	flags.IntVar(&cfg.PerLicense, "per-license", devicesEach, "devices of each license in the row capacity")
@@ -98,7 +96,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 		}
 	}
 	for _, name := range cfg.attacks {
-		if !slices.ContainsFunc(attacks(), func(d door) bool { return d.name == name }) {
+		if !slices.ContainsFunc(measured(), func(a attack) bool { return a.name == name }) {
 			return nil, fmt.Errorf("--attack is %q, which is no attack of the row fair", name)
 		}
 	}
@@ -108,8 +106,8 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	switch licenses := cfg.fillLicenses(); {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case cfg.Rounds < 1 || cfg.Span <= 0 || cfg.Soak <= 0 || cfg.PerLicense < 1 || cfg.Backlog < eventsEach:
-		return nil, fmt.Errorf("--rounds, --span, --soak and --per-license must be above 0, and --backlog at least %d",
+	case cfg.Rounds < 1 || cfg.Span <= 0 || cfg.PerLicense < 1 || cfg.Backlog < eventsEach:
+		return nil, fmt.Errorf("--rounds, --span and --per-license must be above 0, and --backlog at least %d",
 			eventsEach)
 	case licenses < leastLicenses || licenses >= stride:
 		return nil, fmt.Errorf("--devices comes to %d licenses: it must be from %d to %d", licenses, leastLicenses,
@@ -133,8 +131,8 @@ func (c *config) wants(ids ...string) bool {
 }
 
 // wantsAttack reports whether an attack of the row fair is to be measured.
-func (c *config) wantsAttack(d door) bool {
-	return len(c.attacks) == 0 || slices.Contains(c.attacks, d.name)
+func (c *config) wantsAttack(a attack) bool {
+	return len(c.attacks) == 0 || slices.Contains(c.attacks, a.name)
 }
 
 func rowIDs() []string {

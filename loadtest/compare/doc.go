@@ -4,9 +4,11 @@
 //
 // The package has a load generator of its own, since k6 would take the processor time that is to be measured: one
 // thread drives many keep-alive connections with raw sockets and epoll, writes HTTP requests as bytes, and reads
-// envelopes with their codes. Other load tests use package client.
+// envelopes with their codes. With 128 connections it takes 9 µs of processor time a request, where fasthttp's client
+// with a goroutine for each connection takes 14 µs: a tenth of what a fast row leaves to the node. Other load tests use
+// package client.
 //
-// The package proves no correctness: loadtest/run, loadtest/shopday and loadtest/webhookrun do. Package loadtest/rig
+// The package proves no correctness: loadtest/run, loadtest/webhookrun and loadtest/money do. Package loadtest/stage
 // starts the processes that compare measures. Everything that measures a rate, a latency or memory with Go's own load
 // is here; loadtest/run has k6 make the load.
 //
@@ -34,11 +36,10 @@
 //	leases.go          renewals of leases against new leases
 //	backlog.go         delivering a backlog of events to a webhook endpoint
 //	fair.go            one account against another
-//	doors.go           the list of attacks of the row fair; ordinary requests instead of attacks, as controls
-//	roughdoors.go      attacks of the row fair that share the measured node
-//	readdoors.go       attacks of the row fair that read, wait, or begin requests
-//	writedoors.go      attacks of the row fair that write much, or to many licenses
-//	soak.go            half of the highest rate, for long
+//	attacks.go         the list of attacks of the row fair; ordinary requests instead of attacks, as controls
+//	nodeattacks.go     attacks of the row fair that share the measured node
+//	readattacks.go     attacks of the row fair that read, wait, or begin requests
+//	writeattacks.go    attacks of the row fair that write much, or to many licenses
 //	capacity.go        a store of millions of devices: disk, memory, duration of the operator's tasks
 //	capacitycare.go    these tasks: compaction, defragmentation, backup, restore, verification
 //	fill.go            filling such a store
@@ -54,6 +55,6 @@
 //	seed.go            licenses and activations of a load
 //	sink.go            a fast receiver of webhooks
 //	etcdload.go        puts and gets of etcd alone: the baseline
-//	facts.go           what Go's runtime in a node reports
+//	noderuntime.go     what Go's runtime in a node reports
 //	machine.go         what machine this is
 package main

@@ -12,20 +12,13 @@ import (
 func (l *lab) eventsOn(ctx context.Context, b *bench) (err error) {
 	// The measured node delivers, as the only node of a service would. The idle seeder
 	// would take the same processors without noticing that the measured node is busy.
-	b.seeder.Kill()
-	if b.seeder, err = b.licet.StartNode(ctx, b.etcd, withoutDelivery()...); err != nil {
+	if err := b.renew(ctx, &b.seeder, withoutDelivery()...); err != nil {
 		return err
 	}
 	if err := l.sweepDevices(ctx, b); err != nil {
 		return err
 	}
-	for number := range l.cfg.Rounds {
-		l.progress.Step("events on, round %d of %d", number+1, l.cfg.Rounds)
-		if err := l.eventsRound(ctx, b); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.eachRound("events on", func(int) error { return l.eventsRound(ctx, b) })
 }
 
 // withoutDelivery returns the flags of nodes that leave delivering to other nodes.

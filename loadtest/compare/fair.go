@@ -28,8 +28,8 @@ const (
 	throughWithin = 10 * time.Second
 )
 
-// attack is one turn of one of the rival's clients.
-type attack = func(ctx context.Context, client, turn int) error
+// turnFunc is one turn of one of the rival's clients.
+type turnFunc = func(ctx context.Context, client, turn int) error
 
 // rival is the account that attacks, with one API key and the default limits.
 type rival struct {
@@ -56,16 +56,16 @@ func defaultLimits() []string {
 }
 
 // fair measures one account's new devices on distinct licenses while another account
-// attacks through one door, at the measured node or at another one. Each attack meets a store of its own, so that it
+// attacks in one way, at the measured node or at another one. Each attack meets a store of its own, so that it
 // does not answer for what other attacks have left. Only a small load has one store for all.
 func (l *lab) fair(ctx context.Context, _ *bench) error {
-	wanted := slices.DeleteFunc(attacks(), func(d door) bool { return !l.cfg.wantsAttack(d) })
+	wanted := slices.DeleteFunc(measured(), func(a attack) bool { return !l.cfg.wantsAttack(a) })
 	together := 1
 	if l.cfg.quick {
 		together = len(wanted)
 	}
 	for some := range slices.Chunk(wanted, together) {
-		if err := errors.Join(l.fairAgainst(ctx, some), l.cleanUp()); err != nil {
+		if err := l.fairAgainst(ctx, some); err != nil {
 			return err
 		}
 	}
@@ -73,9 +73,9 @@ func (l *lab) fair(ctx context.Context, _ *bench) error {
 }
 
 // fairAgainst measures attacks one after the other, in one store.
-func (l *lab) fairAgainst(ctx context.Context, attacks []door) error {
+func (l *lab) fairAgainst(ctx context.Context, attacks []attack) error {
 	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention, append(defaultLimits(), "--event-retention-bytes", fairEventBytes)...)
+	b, err := l.bench(ctx, 1, append(defaultLimits(), "--event-retention-bytes", fairEventBytes)...)
 	if err != nil {
 		return err
 	}
@@ -107,47 +107,46 @@ func (l *lab) fairAgainst(ctx context.Context, attacks []door) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range attacks {
-			l.progress.Step("round %d of %d: one account %s", number+1, l.cfg.Rounds, d.name)
-			rough, done, err := r.meanwhile(ctx, d,
-				func() (*sample, error) { return measure("while another account " + d.name) })
+		for _, a := range attacks {
+			l.progress.Step("round %d of %d: one account %s", number+1, l.cfg.Rounds, a.name)
+			rough, done, err := r.meanwhile(ctx, a,
+				func() (*sample, error) { return measure("while another account " + a.name) })
 			if err != nil {
-				return fmt.Errorf("another account %s: %w", d.name, err)
+				return fmt.Errorf("another account %s: %w", a.name, err)
 			}
 			before := calm
 			if calm, err = measure("undisturbed"); err != nil {
 				return err
 			}
-			l.informFair(number, d, before, rough, calm, done)
+			l.informFair(number, a, before, rough, calm, done)
 		}
 	}
 	return nil
 }
 
-// informFair reports a load that an attack has disturbed, against the undisturbed loads before and after it. A load
-// while nothing of the attack got through proves nothing, so it is no sample. A small load is a sample all the same:
-// see throughWithin.
-func (l *lab) informFair(number int, d door, before, rough, after *sample, done int64) {
+// informFair reports a load that an attack has disturbed, against the undisturbed loads before and after the attack. A
+// load is no sample if the service refused the whole attack. A small load is a sample: see throughWithin.
+func (l *lab) informFair(number int, a attack, before, rough, after *sample, done int64) {
 	if done == 0 && !l.cfg.quick {
 		l.report.note("fair", fmt.Sprintf("round %d: no sample, since nothing of what the other account does got "+
-			"through: it %s", number+1, d.name))
+			"through: it %s", number+1, a.name))
 		return
 	}
 	calm := (before.rate() + after.rate()) / 2
-	if d.control {
-		l.report.inform("fair: new devices ÷ undisturbed while it "+d.name, "", rough.rate()/calm)
+	if a.control {
+		l.report.inform("fair: new devices ÷ undisturbed while it "+a.name, "", rough.rate()/calm)
 	} else {
-		l.report.add("fair", d.name, rough.rate()/calm)
+		l.report.add("fair", a.name, rough.rate()/calm)
 	}
 	l.report.inform("fair: undisturbed", "/s", calm)
 	// The rival's clients run on the cores that are measured, so their processor time is part of the loss.
-	l.report.inform("fair: CPU of both accounts' clients while it "+d.name, "%",
+	l.report.inform("fair: CPU of both accounts' clients while it "+a.name, "%",
 		100*rough.own.Seconds()/rough.elapsed.Seconds())
-	l.report.inform("fair: it "+d.name, "/s", float64(done)/rough.elapsed.Seconds())
+	l.report.inform("fair: it "+a.name, "/s", float64(done)/rough.elapsed.Seconds())
 }
 
 func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
-	key, err := l.licet.CreateKey(ctx, b.etcd, "rival")
+	key, err := b.Licet.CreateKey(ctx, b.Etcd, "rival")
 	if err != nil {
 		return nil, err
 	}
@@ -184,12 +183,12 @@ func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
 	return r, err
 }
 
-// meanwhile measures while the rival's clients go through a door. It returns how often they got through while it
-// measured. It fails if they get through neither then nor soon after.
+// meanwhile measures while the rival's clients attack. It returns how often they got through while it measured. It
+// fails if they get through neither then nor soon after.
 func (r *rival) meanwhile(
-	ctx context.Context, d door, measure func() (*sample, error),
+	ctx context.Context, a attack, measure func() (*sample, error),
 ) (s *sample, done int64, err error) {
-	attack, undo, err := d.open(r, ctx)
+	turn, undo, err := a.open(r, ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -199,9 +198,9 @@ func (r *rival) meanwhile(
 	first := make(chan struct{})
 	for c := range fairRivals {
 		clients.Go(func() {
-			for turn := 0; attacking.Err() == nil; turn++ {
-				err := attack(attacking, c, turn)
-				if d.gotThrough(err) && through.Add(1) == 1 {
+			for n := 0; attacking.Err() == nil; n++ {
+				err := turn(attacking, c, n)
+				if a.gotThrough(err) && through.Add(1) == 1 {
 					close(first)
 				}
 				// The attack expects refusals. The rival runs on the cores that are measured: without a pause, its own
@@ -229,7 +228,7 @@ func (r *rival) meanwhile(
 
 // together makes a client make many calls at the same time, with numbers from 0. The client pauses for each refused
 // call, as other attacks do for each refused request.
-func together(call func(ctx context.Context, client, number int) error) attack {
+func together(call func(ctx context.Context, client, number int) error) turnFunc {
 	return func(ctx context.Context, c, _ int) error {
 		var calls sync.WaitGroup
 		failures := make([]error, rivalAtOnce)
@@ -248,7 +247,7 @@ func together(call func(ctx context.Context, client, number int) error) attack {
 }
 
 // flipTypes makes the account subscribe to activations and unsubscribe again.
-func (r *rival) flipTypes(ctx context.Context) (attack, func(context.Context) error, error) {
+func (r *rival) flipTypes(ctx context.Context) (turnFunc, func(context.Context) error, error) {
 	made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
 	if err != nil {
 		return nil, nil, err
@@ -261,7 +260,7 @@ func (r *rival) flipTypes(ctx context.Context) (attack, func(context.Context) er
 	return flip, func(ctx context.Context) error { return r.patient.DeleteWebhook(ctx, made.ID) }, nil
 }
 
-func (r *rival) churnEndpoints(context.Context) (attack, func(context.Context) error, error) {
+func (r *rival) churnEndpoints(context.Context) (turnFunc, func(context.Context) error, error) {
 	churn := func(ctx context.Context, _, _ int) error {
 		made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
 		if err != nil {
@@ -287,7 +286,7 @@ func (r *rival) deleteEndpoints(ctx context.Context) error {
 	return err
 }
 
-func (r *rival) churnKeys(context.Context) (attack, func(context.Context) error, error) {
+func (r *rival) churnKeys(context.Context) (turnFunc, func(context.Context) error, error) {
 	churn := func(ctx context.Context, _, _ int) error {
 		made, err := r.api.CreateKey(ctx, client.NewKey{Name: "rival", Scopes: []string{"orders:read"}})
 		if err != nil {

@@ -30,8 +30,8 @@ func TestMeanwhile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := door{refused: c.refused}
-				d.open = func(*rival, context.Context) (attack, func(context.Context) error, error) {
+				d := attack{refused: c.refused}
+				d.open = func(*rival, context.Context) (turnFunc, func(context.Context) error, error) {
 					return func(context.Context, int, int) error {
 						time.Sleep(c.turn)
 						return c.outcome

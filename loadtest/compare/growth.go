@@ -21,8 +21,7 @@ func (l *lab) devices(ctx context.Context, b *bench) error {
 	if err := l.fill(ctx, b, large, l.cfg.Large, workers); err != nil {
 		return err
 	}
-	for number := range l.cfg.Rounds {
-		l.progress.Step("one more device, round %d of %d", number+1, l.cfg.Rounds)
+	return l.eachRound("one more device", func(number int) error {
 		small, err := b.grant(ctx, 1, unlimited)
 		if err != nil {
 			return err
@@ -30,11 +29,8 @@ func (l *lab) devices(ctx context.Context, b *bench) error {
 		if _, err := bind(ctx, b.node, workers, small, l.cfg.Small, onto(0)); err != nil {
 			return err
 		}
-		if err := l.compareSizes(ctx, b, small, large, number); err != nil {
-			return err
-		}
-	}
-	return nil
+		return l.compareSizes(ctx, b, small, large, number)
+	})
 }
 
 // fill binds devices to a license, some thousands at a time.
@@ -94,16 +90,12 @@ func (l *lab) members(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	for number := range l.cfg.Rounds {
-		l.progress.Step("three members, round %d of %d", number+1, l.cfg.Rounds)
-		list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
+	return l.eachRound("three members", func(int) error {
+		list, err := b.warmed(ctx, l.cfg.Licenses)
 		if err != nil {
 			return err
 		}
 		n := list.Count()
-		if _, err := bind(ctx, b.node, warmers, list, n, spread(n, 0)); err != nil {
-			return err
-		}
 		before, err := b.put(ctx, put, closed(ctx, 0, l.cfg.Span/2))
 		if err != nil {
 			return err
@@ -121,6 +113,6 @@ func (l *lab) members(ctx context.Context, b *bench) error {
 		l.report.add("members", "", warm.rate()/base)
 		l.report.inform("members: single puts", "/s", base)
 		l.inform("members", warm)
-	}
-	return nil
+		return nil
+	})
 }

@@ -3,22 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"licet/loadtest/rig"
+	"licet/loadtest/stage"
 )
 
 // lab measures all rows.
 type lab struct {
 	cfg      *config
-	dir      string
-	licet    *rig.Licet
+	setup    rig.Setup // of each bench
 	report   *report
 	progress *rig.Progress
 
-	best    shapes  // what the sweeps found
-	highest float64 // new devices a second on distinct licenses, the median; 0: not measured
+	best shapes // what the sweeps found
 }
 
 // shapes are the best number of operations at a time for each load.
@@ -30,64 +28,53 @@ type shapes struct {
 // bench is a store with the node that is measured on it. Another node, the seeder, grants
 // licenses, so that the measured node does not know them.
 type bench struct {
-	licet  *rig.Licet
-	flags  []string // of the nodes
-	etcd   *rig.Cluster
+	*stage.Stage
+	flags  []string  // of the nodes
 	node   *rig.Node // the measured node
 	seeder *rig.Node
 	base   *baseline
 	apiKey string
 }
 
-const (
-	usualRetention = "1h" // of history, as the operations page advises
-	accountName    = "compare"
-)
+const accountName = "compare"
 
 // manyClients returns the flags of nodes that give this machine's address the connections of many
 // clients. By default one address gets as many as are still free.
 func manyClients() []string { return []string{"--trusted-proxies", "127.0.0.1"} }
 
 // bench starts etcd and two nodes, with these flags besides the usual ones. They end
-// with stop.
-func (l *lab) bench(ctx context.Context, members int, retention string, flags ...string) (b *bench, err error) {
-	dir, err := os.MkdirTemp(l.dir, "store-")
+// with stop, which removes the store, so that what is measured next gets an empty disk.
+func (l *lab) bench(ctx context.Context, members int, flags ...string) (*bench, error) {
+	on, err := stage.New(ctx,
+		&stage.Config{Setup: l.setup, Name: accountName, Members: members, Nodes: 2, Flags: flags})
 	if err != nil {
 		return nil, err
 	}
-	b = &bench{licet: l.licet, flags: flags}
-	defer func() {
-		if err != nil {
-			b.stop()
-		}
-	}()
-	if b.etcd, err = rig.StartEtcd(ctx, dir, members, retention); err != nil {
-		return b, err
+	b := &bench{Stage: on, flags: flags, seeder: on.Nodes[0], node: on.Nodes[1]}
+	if b.apiKey, err = b.Licet.CreateKey(ctx, b.Etcd, accountName); err == nil {
+		b.base, err = newBaseline(b.Etcd)
 	}
-	if b.apiKey, err = l.licet.CreateKey(ctx, b.etcd, accountName); err != nil {
-		return b, err
+	if err != nil {
+		b.Stop()
+		return nil, err
 	}
-	for _, n := range []**rig.Node{&b.seeder, &b.node} {
-		if *n, err = l.licet.StartNode(ctx, b.etcd, flags...); err != nil {
-			return b, err
-		}
-	}
-	b.base, err = newBaseline(b.etcd)
-	return b, err
+	return b, nil
 }
 
-// renewNode replaces the measured node by a new one, which knows no license. All rounds
-// together have more licenses than a node remembers, and no round may profit from the
-// rounds before.
-func (b *bench) renewNode(ctx context.Context) error {
-	b.node.Kill()
-	fresh, err := b.licet.StartNode(ctx, b.etcd, b.flags...)
+// renew replaces a node of the bench by a new one, which knows no license.
+func (b *bench) renew(ctx context.Context, n **rig.Node, flags ...string) error {
+	(*n).Kill()
+	fresh, err := b.Licet.StartNode(ctx, b.Etcd, flags...)
 	if err != nil {
 		return err
 	}
-	b.node = fresh
+	*n, b.Nodes = fresh, append(b.Nodes, fresh)
 	return nil
 }
+
+// renewNode replaces the measured node. All rounds together have more licenses than a node remembers, and no round may
+// profit from the rounds before.
+func (b *bench) renewNode(ctx context.Context) error { return b.renew(ctx, &b.node, b.flags...) }
 
 // alone leaves the measured node as the only node.
 func (b *bench) alone() {
@@ -96,17 +83,19 @@ func (b *bench) alone() {
 }
 
 func (b *bench) stop() {
-	if b.base != nil {
-		b.base.close()
-	}
-	for _, n := range []*rig.Node{b.node, b.seeder} {
-		if n != nil {
-			n.Kill()
+	b.base.close()
+	b.Stop()
+}
+
+// eachRound measures the rounds of a row, whose numbers begin with 0.
+func (l *lab) eachRound(what string, measure func(number int) error) error {
+	for number := range l.cfg.Rounds {
+		l.progress.Step("%s, round %d of %d", what, number+1, l.cfg.Rounds)
+		if err := measure(number); err != nil {
+			return fmt.Errorf("round %d: %w", number+1, err)
 		}
 	}
-	if b.etcd != nil {
-		b.etcd.Stop()
-	}
+	return nil
 }
 
 // grant makes licenses through the seeder.
@@ -159,7 +148,7 @@ func (b *bench) costs(ctx context.Context) (c costs, err error) {
 	if c.runtimeFacts, err = factsOf(ctx, b.node); err != nil {
 		return c, err
 	}
-	if c.etcd, err = rig.CPUTime(b.etcd.PIDs()...); err != nil {
+	if c.etcd, err = rig.CPUTime(b.Etcd.PIDs()...); err != nil {
 		return c, err
 	}
 	c.own, err = ownCPUTime()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"licet/loadtest/rig"
 )
@@ -64,12 +63,13 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{cfg: cfg, dir: dir, licet: program, report: newReport(), progress: progress}
+	l := &lab{cfg: cfg, report: newReport(), progress: progress,
+		setup: rig.Setup{Dir: dir, Binary: program.Binary, NodeLogLevel: cfg.NodeLogLevel}}
 	for _, p := range l.parts() {
 		if !cfg.wants(p.rows...) {
 			continue
 		}
-		if err := errors.Join(l.runPart(ctx, &p), l.cleanUp()); err != nil {
+		if err := l.runPart(ctx, &p); err != nil {
 			return l.report, fmt.Errorf("%s: %w", p.rows[0], err)
 		}
 	}
@@ -79,31 +79,29 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 
 // part measures rows on a store of its own.
 type part struct {
-	rows      []string
-	members   int      // of etcd; 0: the part starts its stores itself
-	retention string   // of etcd's history
-	flags     []string // of the nodes
-	run       func(context.Context, *bench) error
+	rows    []string
+	members int      // of etcd; 0: the part starts its stores itself
+	flags   []string // of the nodes
+	run     func(context.Context, *bench) error
 }
 
 func (l *lab) parts() []part {
 	return []part{
 		{[]string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm",
-			"guessing", "soak"}, 1, usualRetention, manyClients(), l.rounds},
-		{[]string{"devices"}, 1, usualRetention, nil, l.devices},
-		{[]string{"memory"}, 1, usualRetention, manyClients(), l.footprint},
-		{[]string{"members"}, 3, usualRetention, nil, l.members},
-		{[]string{"placement"}, 1, usualRetention, nil, l.placement},
-		{[]string{"events-on"}, 1, usualRetention, webhookFlags(), l.eventsOn},
-		{[]string{"accounts"}, 1, usualRetention, withoutDelivery(), l.accounts},
-		{[]string{"external"}, 1, usualRetention, nil, l.external},
-		{[]string{"leases"}, 1, usualRetention, nil, l.leases},
-		{[]string{"receipts"}, 1, usualRetention, nil, l.receipts},
-		{[]string{"fair"}, 0, "", nil, l.fair},
-		{[]string{"backlog", "deliveries"}, 1, usualRetention, append(webhookFlags(), "--record-activations"),
+			"guessing"}, 1, manyClients(), l.rounds},
+		{[]string{"devices"}, 1, nil, l.devices},
+		{[]string{"memory"}, 1, manyClients(), l.footprint},
+		{[]string{"members"}, 3, nil, l.members},
+		{[]string{"placement"}, 1, nil, l.placement},
+		{[]string{"events-on"}, 1, webhookFlags(), l.eventsOn},
+		{[]string{"accounts"}, 1, withoutDelivery(), l.accounts},
+		{[]string{"external"}, 1, nil, l.external},
+		{[]string{"leases"}, 1, nil, l.leases},
+		{[]string{"receipts"}, 1, nil, l.receipts},
+		{[]string{"fair"}, 0, nil, l.fair},
+		{[]string{"backlog", "deliveries"}, 1, append(webhookFlags(), "--record-activations"),
 			l.backlog},
-		{[]string{"soak"}, 1, soakRetention, nil, l.soak},
-		{[]string{capacityRow}, 1, usualRetention, nil, l.capacity},
+		{[]string{capacityRow}, 1, nil, l.capacity},
 	}
 }
 
@@ -113,24 +111,10 @@ func (l *lab) runPart(ctx context.Context, p *part) error {
 		return p.run(ctx, nil)
 	}
 	l.progress.Step("%s: starting etcd (members: %d) and two nodes", p.rows[0], p.members)
-	b, err := l.bench(ctx, p.members, p.retention, p.flags...)
+	b, err := l.bench(ctx, p.members, p.flags...)
 	if err != nil {
 		return err
 	}
 	defer b.stop()
 	return p.run(ctx, b)
-}
-
-// cleanUp removes the stores, so that what is measured next gets an empty disk.
-func (l *lab) cleanUp() error {
-	stores, err := filepath.Glob(filepath.Join(l.dir, "store-*"))
-	if err != nil {
-		return err
-	}
-	for _, store := range stores {
-		if err := os.RemoveAll(store); err != nil {
-			return fmt.Errorf("remove a store: %w", err)
-		}
-	}
-	return nil
 }

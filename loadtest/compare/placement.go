@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/loadtest/rig"
+	"licet/loadtest/stage"
 )
 
 // nodeCounts returns how many nodes share the work, besides one node alone.
@@ -26,14 +27,8 @@ type nodeGroup struct {
 func (l *lab) placement(ctx context.Context, b *bench) error {
 	c := &nodeGroup{lab: l, bench: b, hot: make(map[int]shape), cold: make(map[int]shape)}
 	defer c.stop()
-	for number := range l.cfg.Rounds {
-		l.progress.Step("round %d of %d: one license on one node and on several, which know of each other or not",
-			number+1, l.cfg.Rounds)
-		if err := c.round(ctx); err != nil {
-			return fmt.Errorf("round %d: %w", number+1, err)
-		}
-	}
-	return nil
+	return l.eachRound("one license on one node and on several, which know of each other or not",
+		func(int) error { return c.round(ctx) })
 }
 
 func (c *nodeGroup) stop() {
@@ -48,10 +43,10 @@ func (c *nodeGroup) renew(ctx context.Context, together bool) error {
 	c.stop()
 	var more []string
 	if together {
-		more = []string{"--internal-listen", "127.0.0.1:0"}
+		more = stage.Together()
 	}
 	for range nodeCounts()[len(nodeCounts())-1] {
-		n, err := c.licet.StartNode(ctx, c.bench.etcd, more...)
+		n, err := c.bench.Licet.StartNode(ctx, c.bench.Etcd, more...)
 		if err != nil {
 			return err
 		}
@@ -161,7 +156,7 @@ func (c *nodeGroup) count(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := rig.CPUTime(c.bench.etcd.PIDs()...)
+	etcd, err := rig.CPUTime(c.bench.Etcd.PIDs()...)
 	if err != nil {
 		return nil, err
 	}

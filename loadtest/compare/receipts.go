@@ -7,16 +7,12 @@ func (l *lab) receipts(ctx context.Context, b *bench) error {
 	return l.bindRounds(ctx, b, "receipts", l.receiptsRound)
 }
 
-func (l *lab) receiptsRound(ctx context.Context, b *bench, round int) error {
+func (l *lab) receiptsRound(ctx context.Context, b *bench, _ int) error {
 	if err := b.renewNode(ctx); err != nil {
 		return err
 	}
-	n := l.cfg.Licenses
-	plain, _, err := b.grantExternal(ctx, n, round)
+	plain, err := b.warmed(ctx, l.cfg.Licenses)
 	if err != nil {
-		return err
-	}
-	if _, err := bind(ctx, b.node, warmers, plain, n, spread(n, 0)); err != nil {
 		return err
 	}
 	asking := *plain

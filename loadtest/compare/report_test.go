@@ -123,33 +123,15 @@ func TestConfig(t *testing.T) {
 	f("above 0", "--rounds", "0")
 	f("unknown flag", "--fast")
 	f("no attack", "--attack", "nothing")
-	name := doors()[1].name
-	if cfg := f("", "--attack", name); cfg.wantsAttack(doors()[0]) || !cfg.wantsAttack(doors()[1]) {
+	name := attacks()[1].name
+	if cfg := f("", "--attack", name); cfg.wantsAttack(attacks()[0]) || !cfg.wantsAttack(attacks()[1]) {
 		t.Errorf("got %+v", cfg)
 	}
-	if cfg := f(""); cfg.Rounds != 5 || cfg.Soak != 10*time.Minute || !cfg.wants("soak") {
+	if cfg := f(""); cfg.Rounds != 5 || cfg.Span != 2*time.Second || !cfg.wants("storm") {
 		t.Errorf("got %+v", cfg)
 	}
-	if cfg := f("", "--quick", "--soak", "3s", "--only", "soak,idle"); cfg.Rounds != 1 || cfg.Soak != 3*time.Second ||
+	if cfg := f("", "--quick", "--span", "3s", "--only", "storm,idle"); cfg.Rounds != 1 || cfg.Span != 3*time.Second ||
 		cfg.wants("hot") || !cfg.wants("hot", "idle") {
 		t.Errorf("got %+v", cfg)
-	}
-}
-
-func TestWatcherComparesTheLastPartWithTheSecond(t *testing.T) {
-	w := &watcher{}
-	if w.report(newReport()) == nil {
-		t.Error("a run without a look has a result")
-	}
-	for part, bytes := range map[int]float64{0: 1, 1: 100, 9: 110} {
-		w.resident[part].add(bytes)
-		w.goroutines[part].add(50)
-	}
-	r := newReport()
-	if err := w.report(r); err != nil {
-		t.Fatal(err)
-	}
-	if got := r.samples[sampleKey("soak", "RSS")]; len(got) != 1 || got[0] != 1.1 {
-		t.Errorf("got %v", got)
 	}
 }

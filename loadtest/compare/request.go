@@ -74,17 +74,6 @@ func (a *activation) of(key []byte, d device) []byte {
 	return a.text
 }
 
-// appendRemoval appends the request that removes a device.
-func appendRemoval(b []byte, key []byte, d device, apiKey string) []byte {
-	b = append(b, "DELETE /v1/licenses/"...)
-	b = append(b, key...)
-	b = append(b, "/devices/"...)
-	b = d.appendID(b)
-	b = append(b, " HTTP/1.1\r\nHost: licet\r\nAuthorization: Bearer "...)
-	b = append(b, apiKey...)
-	return append(b, "\r\n\r\n"...)
-}
-
 // pageRequest returns the request for the first page of a license's devices.
 func pageRequest(key []byte, apiKey string, limit int) []byte {
 	return fmt.Appendf(nil,

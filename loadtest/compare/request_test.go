@@ -69,38 +69,6 @@ func TestGuessRequest(t *testing.T) {
 	}
 }
 
-func TestRemovalNamesTheBoundDevice(t *testing.T) {
-	d := device{2, 7}
-	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(appendRemoval(nil, []byte(testKey), d, "secret"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "/v1/licenses/" + testKey + "/devices/" + string(d.appendID(nil)); r.Method != "DELETE" ||
-		r.URL.Path != want ||
-		r.Header.Get("Authorization") != "Bearer secret" {
-		t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
-	}
-}
-
-// A license never has more devices than it may, and a removed device was bound before.
-func TestLifecycle(t *testing.T) {
-	bound := map[device]bool{}
-	for step := range 100 {
-		d, removed := lifecycle(step)
-		if removed != bound[d] {
-			t.Fatalf("step %d: %+v is removed: %v, and bound: %v", step, d, removed, bound[d])
-		}
-		if removed {
-			delete(bound, d)
-		} else {
-			bound[d] = true
-		}
-		if len(bound) > devicesEach || step >= devicesEach && len(bound) < devicesEach-1 {
-			t.Fatalf("step %d: %d devices", step, len(bound))
-		}
-	}
-}
-
 func TestPatterns(t *testing.T) {
 	pick := spread(10, 1)
 	for i, want := range map[int]device{0: {1, 0}, 9: {1, 9}, 10: {2, 0}, 25: {3, 5}} {

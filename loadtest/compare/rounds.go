@@ -22,7 +22,6 @@ func (l *lab) rounds(ctx context.Context, b *bench) error {
 	if err := l.sweep(ctx, b); err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
-	var rates []float64
 	for number := range l.cfg.Rounds {
 		if err := b.renewNode(ctx); err != nil {
 			return err
@@ -31,9 +30,7 @@ func (l *lab) rounds(ctx context.Context, b *bench) error {
 		if err := r.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		rates = append(rates, r.warm.rate())
 	}
-	l.highest = median(rates)
 	return nil
 }
 

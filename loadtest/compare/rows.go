@@ -91,10 +91,6 @@ func rows() []row {
 			{name: "RSS of the node at its peak", unit: "MiB", must: 200, aim: 150},
 			{name: "events that never came", must: 0, aim: 0},
 		}},
-		{"soak", "10 minutes at half rate: the last minute ÷ the second", []check{
-			{name: "RSS", must: 1.1, aim: 1.0},
-			{name: "goroutines", must: 1.1, aim: 1.0},
-		}},
 		{capacityRow, "5,000,000 devices", []check{
 			{name: "database as it grew ÷ quota", unit: "%", must: 60, aim: 60},
 			{name: "database compacted and defragmented ÷ quota", unit: "%", must: 60, aim: 60},

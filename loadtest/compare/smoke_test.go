@@ -104,7 +104,7 @@ func TestUnfair(t *testing.T) {
 	for _, c := range fairRow().checks {
 		r.add("fair", c.name, 0.2)
 	}
-	bad := doors()[0].name
+	bad := attacks()[0].name
 	r.add("fair", bad, 0.03)
 	wanted := func(id ...string) bool { return slices.Contains(id, "fair") }
 	below := unfair(document{Rows: r.results(wanted)})

@@ -63,13 +63,7 @@ func (l *lab) bindRounds(
 	if err := l.findBestBind(ctx, b); err != nil {
 		return err
 	}
-	for number := range l.cfg.Rounds {
-		l.progress.Step("%s, round %d of %d", what, number+1, l.cfg.Rounds)
-		if err := round(ctx, b, number); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.eachRound(what, func(number int) error { return round(ctx, b, number) })
 }
 
 // findBestBind finds how many workers bind new devices fastest, unless an earlier row has found that.
@@ -82,14 +76,11 @@ func (l *lab) findBestBind(ctx context.Context, b *bench) (err error) {
 
 // sweepBinds is sweepNode for new devices on warm distinct licenses.
 func (l *lab) sweepBinds(ctx context.Context, b *bench) (shape, *rig.Keys, error) {
-	list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
+	list, err := b.warmed(ctx, l.cfg.Licenses)
 	if err != nil {
 		return shape{}, nil, err
 	}
 	n := list.Count()
-	if _, err := bind(ctx, b.node, warmers, list, n, spread(n, 0)); err != nil {
-		return shape{}, nil, err
-	}
 	best, err := l.sweepNode("new devices on distinct licenses", func(s shape, number int) (*sample, error) {
 		return b.activate(ctx, s, list, spread(n, uint64(1+number)), closed(ctx, n, l.cfg.SweepSpan))
 	})

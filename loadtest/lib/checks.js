@@ -36,7 +36,7 @@ export const removed = (license, device) => ({
 export const found = (license, devices) => ({
   'found': (a) => a.outcome === 0 && a.data.license_key === license,
   'found: lists the devices that it counts': (a) => Array.isArray(a.data.devices) && a.data.devices.length === a.data.current_devices,
-  'found: exactly those that are bound': (a) => Array.isArray(a.data.devices)
+  'found: exactly the bound devices': (a) => Array.isArray(a.data.devices)
     && a.data.devices.map((d) => d.device_id).sort().join() === devices.slice().sort().join(),
 });
 

@@ -26,9 +26,8 @@ const metric = (text) => text.replace(/ /g, '_');
 // since no request of a client has an effect twice. 'refused': neither. If a
 // connection can't be opened, the client always tries the next node.
 export class Client {
-  constructor(own, slices, repeat = 'retryable') {
+  constructor(own, repeat = 'retryable') {
     this.own = own;
-    this.slices = slices;
     this.repeat = repeat;
     this.all = new Trend('operation', true); // from the first try to the final response
     this.after = new Trend('operation_after', true); // operations that begin after own.calm
@@ -74,7 +73,6 @@ export class Client {
       }
       repeated = true;
       (this.repeated[answer.outcome] || this.repeated.other).add(1);
-      this.slices.now().repeated.add(1);
       sleep(wait);
     }
   }
@@ -93,15 +91,12 @@ export class Client {
   }
 
   count(op, begun, took, answer) {
-    const slice = this.slices.now();
     if (!answer.final) {
       this.failed.add(1);
-      slice.failed.add(1);
       return;
     }
     this.all.add(took);
     this.each[op].add(took);
-    slice.took.add(took);
     if (begun >= exec.scenario.startTime + this.own.calm * 1000) {
       this.after.add(took);
     }
@@ -124,13 +119,24 @@ export class Client {
 
   // activate activates a device, of a floating license for so many seconds.
   activate(license, device, seconds) {
+    return this.bind(license, device, seconds, (answer, when, outcome) => journal('bind', license, device, when, outcome));
+  }
+
+  // lease takes or renews a lease that may lapse before the load ends.
+  lease(license, device) {
+    return this.bind(license, device, undefined, (answer, when, outcome) => {
+      journal('lease', license, device, when, outcome, answer.data.lease_remaining_seconds || 0);
+    });
+  }
+
+  bind(license, device, seconds, note) {
     return this.send('activate', 'POST', '/v1/licenses/activate', {
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ license_key: license, device_id: device, device_name: 'Load test', lease_seconds: seconds }),
     }, (answer, when) => {
       const known = { 0: 'ok', 40901: 'full' }[answer.outcome];
       if (known || answer.unknown) {
-        journal('bind', license, device, when, known || 'unknown');
+        note(answer, when, known || 'unknown');
       }
     });
   }

@@ -36,7 +36,9 @@ class Work {
     const name = this.name('buyer');
     const account = exec.scenario.iterationInTest;
     const amount = 4900;
-    const order = client.order(name, { product_id: 'editor', amount, currency: 'USD', description: 'Load test' }, account);
+    const order = client.order(name, {
+      product_id: 'editor', amount, currency: 'USD', description: 'Load test', buyer_email: `Buyer-${account % 7}@example.com`,
+    }, account);
     if (!client.expect(order, ordered(amount))) {
       return;
     }

@@ -1,8 +1,6 @@
-// The report of a run, for people and for programs: a text, a JSON file, and a
-// self-contained page.
+// The report of a run: a text for people, and a JSON file for programs.
 import http from 'k6/http';
 import { operations } from './client.js';
-import { page } from './page.js';
 import { text } from './text.js';
 
 // statistics are the values that k6 computes for each trend.
@@ -18,17 +16,16 @@ export function begin(own) {
 }
 
 // report returns the result of handleSummary: the text of each output.
-export function report(own, slices, promises, data) {
-  const summary = summarize(own, slices, promises, data);
+export function report(own, promises, data) {
+  const summary = summarize(own, promises, data);
   return {
     stdout: text(summary),
     [`${own.out}/summary.txt`]: text(summary),
     [`${own.out}/summary.json`]: `${JSON.stringify(summary, null, 2)}\n`,
-    [`${own.out}/report.html`]: page(summary),
   };
 }
 
-function summarize(own, slices, promises, data) {
+function summarize(own, promises, data) {
   const { metrics } = data;
   const { began } = data.setup_data;
   return {
@@ -46,8 +43,6 @@ function summarize(own, slices, promises, data) {
     repeated: Object.keys(metrics).filter((name) => name.startsWith('repeated_') && metrics[name].values.count > 0)
       .map((name) => ({ why: name.slice('repeated_'.length), count: metrics[name].values.count })),
     checks: data.root_group.checks.map(({ name, passes, fails }) => ({ name, passes, fails })),
-    width: slices.width,
-    slices: slices.of(metrics),
     events: events(own, began),
   };
 }

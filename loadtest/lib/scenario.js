@@ -3,15 +3,13 @@ import { Client } from './client.js';
 import { swift, thresholds } from './promises.js';
 import { begin, report, statistics } from './report.js';
 import { settings } from './settings.js';
-import { Slices } from './slices.js';
 
 // Scenario is made once, in the init context. repeat says which requests its
 // clients send again, see Client.
 export class Scenario {
   constructor(name, repeat) {
     this.own = settings(name);
-    this.slices = new Slices(this.own.duration);
-    this.client = new Client(this.own, this.slices, repeat);
+    this.client = new Client(this.own, repeat);
   }
 
   // swift is a promise of how long operations take at most, in milliseconds.
@@ -22,11 +20,11 @@ export class Scenario {
   // exports returns the exports that k6 needs from a script, besides the
   // functions that the arrivals run.
   exports(arrivals, promises) {
-    const { own, slices } = this;
+    const { own } = this;
     return {
       options: { scenarios: arrivals, thresholds: thresholds(promises), summaryTrendStats: statistics },
       setup: () => begin(own),
-      handleSummary: (data) => report(own, slices, promises, data),
+      handleSummary: (data) => report(own, promises, data),
     };
   }
 }

@@ -23,18 +23,18 @@ export function text(summary) {
   return `${lines.join('\n')}\n`;
 }
 
-export function milliseconds(value) {
+function milliseconds(value) {
   if (value === null || value === undefined) {
     return '–';
   }
   return value < 10 ? value.toFixed(1) : value.toFixed(0);
 }
 
-export function seconds(value) {
+function seconds(value) {
   return `${value.toFixed(1)} s`;
 }
 
-export function figure(value) {
+function figure(value) {
   if (value === null) {
     return 'nothing';
   }

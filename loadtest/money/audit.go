@@ -9,9 +9,10 @@ import (
 )
 
 // audit returns what is wrong: every purchase whose licenses or money are not what the ledgers of Stripe and of the
-// shop demand, and every sum that differs.
-func audit(buyers []*buyer, b *books) []string {
-	a := &auditor{books: b, money: moneyOf(buyers, b.stripe), of: map[string]*buyer{}}
+// shop demand, and every sum that differs. suspend says whether the account suspends licenses during a dispute.
+func audit(buyers []*buyer, b *books, suspend bool) []string {
+	a := &auditor{books: b, money: moneyOf(buyers, b), of: map[string]*buyer{},
+		sold: map[string][]*client.License{}, suspend: suspend}
 	for _, one := range buyers {
 		if one.order != "" {
 			a.of[one.order] = one
@@ -33,9 +34,11 @@ func audit(buyers []*buyer, b *books) []string {
 
 type auditor struct {
 	*books
-	money map[string]*money
-	of    map[string]*buyer
-	found []string
+	money   map[string]*money
+	of      map[string]*buyer
+	sold    map[string][]*client.License // by the number of the order
+	suspend bool
+	found   []string
 }
 
 func (a *auditor) add(format string, args ...any) {
@@ -66,9 +69,9 @@ func (a *auditor) strangers() {
 	for i := range a.licenses {
 		l := &a.licenses[i]
 		if keys[l.LicenseKey] || a.of[l.OrderNo] == nil {
-			a.add("license %s of the order %q is listed twice, or nobody bought it", l.LicenseKey, l.OrderNo)
+			a.add("license %s of the order %q is listed twice, or no purchase explains it", l.LicenseKey, l.OrderNo)
 		}
-		keys[l.LicenseKey] = true
+		keys[l.LicenseKey], a.sold[l.OrderNo] = true, append(a.sold[l.OrderNo], l)
 	}
 }
 
@@ -79,16 +82,26 @@ func (a *auditor) purchase(b *buyer) {
 		return // not listed
 	}
 	wrong := func(format string, args ...any) { a.add("%v: %s", b, fmt.Sprintf(format, args...)) }
-	if trouble := unsettled(b, now, m, a.subscriptions); trouble != "" {
+	if trouble := unsettled(b, now, a.payments[b.order], m, a.subscriptions); trouble != "" {
 		wrong("%s", trouble)
 	}
 	if now.Amount != b.amount || now.Currency != b.price.currency || now.Quantity != b.quantity {
 		wrong("the order is for %d licenses, %d %s, and must be for %d, %d %s", now.Quantity, now.Amount, now.Currency,
 			b.quantity, b.amount, b.price.currency)
 	}
-	if b.refunded > 0 && m.returned != b.refunded {
-		wrong("the service has promised to send %d %s back, and Stripe has sent %d", b.refunded, b.price.currency,
-			m.returned)
+	held, further := m.dispute.held(), m.further()-m.given
+	if m.cash != m.kept()+further-held {
+		wrong("the shop has %d, and must have %d, plus %d of further payments, less %d that a bank holds", m.cash,
+			m.kept(), further, held)
+	}
+	if sent := m.sent(); b.refunded > 0 && sent != b.refunded {
+		wrong("the service has promised to send %d %s back, and Stripe has sent %d", b.refunded, b.price.currency, sent)
+	}
+	if status := a.subscriptions[b.order]; b.status != "" && status != b.status {
+		wrong("the service has promised that the subscription is %s, and it is %q at Stripe", b.status, status)
+	}
+	if b.invoiced > 0 && (m.invoiced > b.invoiced || m.invoiced < b.invoiced-b.invoiced/50) {
+		wrong("the service has promised further invoices of %d, and they are of %d", b.invoiced, m.invoiced)
 	}
 	a.licensesOf(b, now, m, wrong)
 	a.endOf(b, now, m, wrong)
@@ -98,18 +111,21 @@ func (a *auditor) purchase(b *buyer) {
 // paymentsOf compares the payment records of an order with its payments and refunds.
 func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 	var paid []string
-	returned, invoices := int64(0), map[string]int64{}
+	sent, invoices, seconds := int64(0), map[string]int64{}, map[string]int64{}
 	for _, p := range a.payments[b.order] {
 		if p.Currency != b.price.currency {
 			wrong("the %s %s is in %s", p.Type, p.Reference, p.Currency)
 		}
 		switch {
+		case p.Type == "dispute": // see unsettled
 		case p.Type == "refund" && p.Status == "succeeded":
-			returned += p.Amount
+			sent += p.Amount
 		case p.Type == "refund":
 			wrong("the refund %s is %s", p.Reference, p.Status)
 		case p.Type == "invoice":
 			invoices[p.Reference] += p.Amount
+		case p.Type == "second":
+			seconds[p.Reference] += p.Amount
 		default:
 			paid = append(paid, p.Reference)
 			if p.Amount != b.amount {
@@ -123,8 +139,11 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 	if !maps.Equal(invoices, m.invoices) {
 		wrong("the invoices are %v, and must be %v", invoices, m.invoices)
 	}
-	if returned != m.returned {
-		wrong("the refunds are of %d, and must be of %d", returned, m.returned)
+	if !maps.Equal(seconds, m.seconds) {
+		wrong("the second payments are %v, and must be %v", seconds, m.seconds)
+	}
+	if sent != m.sent() {
+		wrong("the refunds are of %d, and must be of %d", sent, m.sent())
 	}
 }
 
@@ -137,10 +156,9 @@ func (a *auditor) endOf(b *buyer, now *client.Order, m *money, wrong func(string
 	if s := now.Subscription; s != nil && !s.CurrentPeriodEnd.Equal(m.until) {
 		wrong("the paid period ends at %s, and must end at %s", s.CurrentPeriodEnd, m.until)
 	}
-	for i := range a.licenses {
-		l := &a.licenses[i]
+	for _, l := range a.sold[b.order] {
 		switch {
-		case l.OrderNo != b.order || l.Status == "revoked":
+		case l.Status == "revoked":
 		case l.ExpiresAt.Before(m.until):
 			wrong("the license expires at %s, and is paid until %s", l.ExpiresAt, m.until)
 		case !l.ExpiresAt.Equal(m.until.Add(grace)):
@@ -152,13 +170,21 @@ func (a *auditor) endOf(b *buyer, now *client.Order, m *money, wrong func(string
 // licensesOf compares the licenses of an order with its quantity.
 func (a *auditor) licensesOf(b *buyer, now *client.Order, m *money, wrong func(string, ...any)) {
 	var usable []string
-	for i := range a.licenses {
-		if l := &a.licenses[i]; l.OrderNo == b.order && l.Status != "revoked" {
-			usable = append(usable, l.LicenseKey)
+	suspended := a.suspend && m.dispute.held() > 0 // no second payment is disputed without a decision
+	for _, l := range a.sold[b.order] {
+		if l.Status == "revoked" {
+			continue
+		}
+		usable = append(usable, l.LicenseKey)
+		if (l.Status == "suspended") != suspended {
+			wrong("the license is %s, and the dispute is %v", l.Status, m.dispute)
+		}
+		if b.product != "" && l.ProductID != b.product {
+			wrong("the license is for %s, and must be for %s", l.ProductID, b.product)
 		}
 	}
 	want := 0
-	if m.kept() > 0 {
+	if !m.back(b) && m.kept() > 0 {
 		want = b.quantity
 	}
 	if len(usable) != want {
@@ -171,33 +197,42 @@ func (a *auditor) licensesOf(b *buyer, now *client.Order, m *money, wrong func(s
 }
 
 // unsettled returns how the order differs from what its money demands; empty if it does not.
-func unsettled(b *buyer, now *client.Order, m *money, subscriptions map[string]string) string {
+func unsettled(
+	b *buyer, now *client.Order, payments []client.Payment, m *money, subscriptions map[string]string,
+) string {
 	status := now.Status
-	switch kept := m.kept(); {
+	switch kept, back := m.kept(), m.back(b); {
 	case m.paid != 0 && m.paid != b.amount, kept < 0:
 		return fmt.Sprintf("%d %s are paid and %d returned of a price of %d", m.paid, b.price.currency, m.returned,
 			b.amount)
 	case now.RefundDue || now.RefundPending > 0:
 		return "a refund is due"
-	case now.AmountRefunded != m.returned:
-		return fmt.Sprintf("%d %s are returned, and amount_refunded is %d", m.returned, b.price.currency,
+	case now.AmountRefunded != m.returned+m.given:
+		return fmt.Sprintf("%d %s are returned, and amount_refunded is %d", m.returned+m.given, b.price.currency,
 			now.AmountRefunded)
-	case kept > 0 && status != "paid":
-		return fmt.Sprintf("%d %s are paid, and the order is %s", kept, b.price.currency, status)
-	case kept > 0 && now.LicensesIssued != b.quantity:
-		return fmt.Sprintf("%d licenses are paid, and %d are issued", b.quantity, now.LicensesIssued)
-	case kept == 0 && m.paid > 0 && status != "refunded":
+	case back && status != "refunded":
 		return fmt.Sprintf("the money was returned, and the order is %s", status)
+	case !back && kept > 0 && status != "paid":
+		return fmt.Sprintf("%d %s are paid, and the order is %s", kept, b.price.currency, status)
+	case !back && kept > 0 && now.LicensesIssued != b.quantity:
+		return fmt.Sprintf("%d licenses are paid, and %d are issued", b.quantity, now.LicensesIssued)
 	case m.paid == 0 && (status == "paid" || status == "refunded"):
 		return fmt.Sprintf("nothing is paid, and the order is %s", status)
+	}
+	if d := disputeOf(payments); !m.dispute.equal(d) {
+		return fmt.Sprintf("the dispute is %v, and must be %v", d, m.dispute)
 	}
 	want, has := subscriptions[b.order], ""
 	if now.Subscription != nil {
 		has = now.Subscription.Status
 	}
-	if has != want || !m.until.IsZero() && now.Subscription.CurrentPeriodEnd.Before(m.until) {
-		return fmt.Sprintf("the subscription is %q at Stripe, paid until %s, and %+v at the service", want, m.until,
-			now.Subscription)
+	if has != want || b.status != "" && want != b.status ||
+		!m.until.IsZero() && now.Subscription.CurrentPeriodEnd.Before(m.until) {
+		return fmt.Sprintf("the subscription is %q at Stripe, paid until %s, and %+v at the service, which has "+
+			"promised %q", want, m.until, now.Subscription, b.status)
+	}
+	if paid := m.paid + m.further(); now.AmountPaid != paid {
+		return fmt.Sprintf("%d %s are paid, and amount_paid is %d", paid, b.price.currency, now.AmountPaid)
 	}
 	return ""
 }

@@ -28,6 +28,8 @@ type books struct {
 	stripe   []fakestripe.Entry
 	// subscriptions has the states of the subscriptions at Stripe, by the number of the order.
 	subscriptions map[string]string
+	// disputes has the states of the disputes at Stripe, by their ids.
+	disputes map[string]string
 }
 
 // row is a row of licet orders export.
@@ -35,8 +37,9 @@ type row map[string]string
 
 // readBooks reads everything.
 func (s *scene) readBooks(ctx context.Context) (*books, error) {
-	b := &books{details: map[string]*client.Order{}, payments: map[string][]client.Payment{}}
-	var errs [6]error
+	b := s.stripeBooks()
+	b.details, b.payments = map[string]*client.Order{}, map[string][]client.Payment{}
+	var errs [5]error
 	b.orders, errs[0] = all(s.shop.desk.Orders(ctx, client.OrderFilter{}))
 	b.licenses, errs[1] = all(s.shop.desk.Licenses(ctx, client.LicenseFilter{}))
 	now := time.Now()
@@ -44,8 +47,21 @@ func (s *scene) readBooks(ctx context.Context) (*books, error) {
 		Period: client.Period{From: now.AddDate(0, 0, -2), To: now.AddDate(0, 0, 2)}})
 	b.export, errs[3] = s.export(ctx)
 	errs[4] = s.readDetails(ctx, b)
-	b.stripe, b.subscriptions = s.fake.Ledger(), s.fake.Subscriptions()
 	return b, errors.Join(errs[:]...)
+}
+
+// stripeBooks returns what Stripe says.
+func (s *scene) stripeBooks() *books {
+	return &books{stripe: s.fake.Ledger(), subscriptions: s.fake.Subscriptions(), disputes: s.fake.DisputeStates()}
+}
+
+// payments returns the payment records of an order.
+func (s *scene) payments(ctx context.Context, orderNo string) ([]client.Payment, error) {
+	list, err := s.shop.desk.ListOrderPayments(ctx, orderNo, client.Page{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 // all reads a list to its end.
@@ -65,14 +81,14 @@ func (s *scene) readDetails(ctx context.Context, b *books) error {
 	var failed error
 	trial.Each(ctx, b.orders, func(ctx context.Context, o client.Order) {
 		now, err := s.shop.desk.Order(ctx, o.OrderNo)
-		payments, unlisted := s.shop.desk.ListOrderPayments(ctx, o.OrderNo, client.Page{})
+		payments, unlisted := s.payments(ctx, o.OrderNo)
 		mu.Lock()
 		defer mu.Unlock()
 		if err = errors.Join(err, unlisted); err != nil {
 			failed = errors.Join(failed, err)
 			return
 		}
-		b.details[o.OrderNo], b.payments[o.OrderNo] = now, payments.Items
+		b.details[o.OrderNo], b.payments[o.OrderNo] = now, payments
 	})
 	return errors.Join(failed, ctx.Err())
 }
@@ -80,8 +96,8 @@ func (s *scene) readDetails(ctx context.Context, b *books) error {
 // export runs licet orders export, and reads the file.
 func (s *scene) export(ctx context.Context) ([]row, error) {
 	name := filepath.Join(s.dir, "orders.csv")
-	if _, err := s.stage.Licet.Command(ctx, "orders", "export", "--restart", "--file", name, "--url",
-		"http://"+s.stage.Nodes[0].Address, "--api-key-file", filepath.Join(s.dir, "api.key")); err != nil {
+	if _, err := s.Stage.Licet.Command(ctx, "orders", "export", "--restart", "--file", name, "--url",
+		"http://"+s.Stage.Nodes[0].Address, "--api-key-file", filepath.Join(s.dir, "api.key")); err != nil {
 		return nil, err
 	}
 	file, err := os.Open(name)
@@ -112,47 +128,105 @@ func (r row) number(column string) (int64, error) {
 // money is what Stripe and the shop have of an order, in the minor unit of its currency.
 type money struct {
 	paid, returned int64
+	cash           int64    // what the shop has in the end, without fees
 	payments       []string // references
 	// invoices are the amounts of the further invoices of a subscription, by their ids, and invoiced is their sum.
 	invoices map[string]int64
 	invoiced int64
 	until    time.Time // the end of the period that is paid for
+	// seconds are the amounts of second payments, by their references. given is what went back of these, and of
+	// invoices.
+	seconds map[string]int64
+	given   int64
+	// dispute is the buyer's dispute; nil: there is none. What the shop has lost by a dispute of the order's own
+	// payment is returned, and otherwise given.
+	dispute *disputed
 }
 
-// kept is the order's own payment less its refunds.
+// further is the sum of the further invoices and of second payments.
+func (m *money) further() (sum int64) {
+	for _, amount := range m.seconds {
+		sum += amount
+	}
+	return sum + m.invoiced
+}
+
+// kept is the order's own payment less its refunds and a lost dispute. A bank may hold it.
 func (m *money) kept() int64 { return m.paid - m.returned }
 
+// sent is what Stripe has sent back to the buyer.
+func (m *money) sent() int64 { return m.returned + m.given - m.dispute.lost() }
+
+// back reports whether all money of the order's own payment has gone back to the buyer, or had. That is final for the
+// order: if the bank decides for the shop later, the licenses stay revoked.
+func (m *money) back(b *buyer) bool { return m.paid > 0 && m.kept() == 0 || b.reversed }
+
 // moneyOf adds up what Stripe and the shop have of each order.
-func moneyOf(buyers []*buyer, entries []fakestripe.Entry) map[string]*money {
+func moneyOf(buyers []*buyer, b *books) map[string]*money {
 	sums, of := map[string]*money{}, map[string]*buyer{}
-	for _, b := range buyers {
-		if b.order == "" {
+	for _, one := range buyers {
+		if one.order == "" {
 			continue
 		}
-		m := &money{invoices: map[string]int64{}}
-		if b.outside != "" {
-			m.paid, m.payments = b.amount, []string{b.outside}
+		m := &money{invoices: map[string]int64{}, seconds: map[string]int64{}}
+		if one.outside != "" {
+			m.paid, m.cash, m.payments = one.amount, one.amount, []string{one.outside}
 		}
-		sums[b.order], of[b.order] = m, b
+		sums[one.order], of[one.order] = m, one
 	}
-	for _, e := range entries {
+	for i := range b.stripe {
+		e := &b.stripe[i]
 		m := sums[e.OrderNo]
 		if m == nil {
 			continue // the audit names the entry
 		}
-		amount := e.Amount / of[e.OrderNo].price.stripe
-		if e.Until.After(m.until) {
-			m.until = e.Until
-		}
+		unit := of[e.OrderNo].price.stripe
+		amount := e.Amount / unit
+		m.cash += amount
+		further := m.seconds[e.Payment] > 0 || e.Invoice != "" && m.invoices[e.Invoice] > 0
 		switch {
+		case e.Kind == "dispute", e.Kind == "dispute_reversal":
+			if m.dispute == nil {
+				m.dispute = &disputed{further: further}
+			}
+			m.dispute.add(e, unit)
+		case e.Kind != "charge" && further:
+			m.given -= amount
 		case e.Kind != "charge":
 			m.returned -= amount
+		case e.Invoice == "" && of[e.OrderNo].outside != "":
+			m.seconds[e.Payment] += amount
 		case e.Invoice != "" && m.paid > 0:
 			m.invoices[e.Invoice] += amount
 			m.invoiced += amount
 		default:
 			m.paid += amount
 			m.payments = append(m.payments, e.Payment)
+		}
+	}
+	for _, m := range sums {
+		if m.dispute == nil {
+			continue
+		}
+		switch m.dispute.state = b.disputes[m.dispute.id]; m.dispute.state {
+		case "won", "lost":
+		default:
+			m.dispute.state = "open"
+		}
+		if m.dispute.further {
+			m.given += m.dispute.lost()
+		} else {
+			m.returned += m.dispute.lost()
+		}
+	}
+	for i := range b.stripe { // an invoice that the shop has lost pays for no period
+		e := &b.stripe[i]
+		m := sums[e.OrderNo]
+		if m == nil || m.dispute.lost() > 0 && m.dispute.further && m.dispute.payment == e.Payment {
+			continue
+		}
+		if e.Until.After(m.until) {
+			m.until = e.Until
 		}
 	}
 	return sums

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,11 @@ type shop struct {
 	late    sync.WaitGroup // of buyers who wait until their order has expired
 }
 
-// The products: one is paid once, the other one is paid each month.
+// The products: one is paid once, the other ones are paid each month.
 const (
 	productID = "editor"
 	cloudID   = "cloud"
+	plusID    = "cloud-plus"
 )
 
 // grace is the time between the end of the paid period and the end of the license of a subscription.
@@ -41,9 +43,14 @@ func (s *shop) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.desk.PutProduct(ctx, cloudID, client.ProductTerms{Name: "Cloud",
-		Billing: &client.Billing{Interval: "P1M", Grace: "P3D"}})
-	return err
+	for _, id := range []string{cloudID, plusID} {
+		_, err = s.desk.PutProduct(ctx, id, client.ProductTerms{Name: id,
+			Billing: &client.Billing{Interval: "P1M", Grace: "P3D"}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // play lets a buyer act. Buyers who pay late go on after play has returned, until run ends; see shop.late.
@@ -62,47 +69,21 @@ func (s *shop) play(ctx, run context.Context, b *buyer) {
 	default:
 		b.checkout = s.press(ctx, b)
 	}
-	if b.checkout == "" {
+	switch {
+	case b.checkout == "":
 		return // the order has expired, or the reason is recorded
-	}
-	switch b.fate {
-	case paysCard, paysTwice:
-		s.pay(b, fakestripe.CardPays)
-	case paysAndReturns:
-		s.pay(b, fakestripe.CardPays)
-		s.giveBack(ctx, b, b.amount)
-		return
-	case returnsParts:
-		s.pay(b, fakestripe.CardPays)
-		s.giveBack(ctx, b, b.price.step, 2*b.price.step)
-		return
-	case returnsLater:
-		s.pay(b, fakestripe.CardRefundPending)
-		s.giveBack(ctx, b, b.amount)
-		return
-	case paysSecondCard:
-		s.pay(b, fakestripe.CardDeclined)
-		s.pay(b, fakestripe.CardPays)
-	case hasNoFunds:
-		s.pay(b, fakestripe.CardNoFunds)
-	case paysProven, provesNothing:
-		s.pay(b, fakestripe.CardAuthentication)
-		_ = s.fake.Authenticate(b.checkout, b.fate == paysProven)
-	case paysBank:
-		s.pay(b, fakestripe.BankPays)
-	case bankFails:
-		s.pay(b, fakestripe.BankFails)
-	case cancels:
-		s.cancel(ctx, b)
-		s.pay(b, fakestripe.CardPays)
-	case races:
-		var group sync.WaitGroup
-		group.Go(func() { s.cancel(ctx, b) })
-		s.pay(b, fakestripe.CardPays)
-		group.Wait()
-	case renews, renewsLate, failsToRenew, endsEarly:
+	case b.fate.subscribes():
 		s.subscribe(ctx, b)
 		return
+	}
+	var racing sync.WaitGroup
+	switch b.fate {
+	case cancels:
+		s.cancel(ctx, b)
+	case races:
+		racing.Go(func() { s.cancel(ctx, b) })
+	case paysBoth, paysBothAndWins, paysBothAndLoses:
+		s.payOutside(ctx, b)
 	case paysLate:
 		s.late.Go(func() {
 			rig.Rest(run, s.life+time.Second)
@@ -111,26 +92,41 @@ func (s *shop) play(ctx, run context.Context, b *buyer) {
 		})
 		return
 	}
+	s.pay(b, cmp.Or(cards[b.fate], fakestripe.CardPays))
+	racing.Wait()
+	switch b.fate {
+	case paysSecondCard:
+		s.pay(b, fakestripe.CardPays)
+	case paysProven, provesNothing:
+		_ = s.fake.Authenticate(b.checkout, b.fate == paysProven)
+	case paysAndReturns, returnsLater:
+		s.giveBack(ctx, b, b.amount)
+		return
+	case returnsParts:
+		s.giveBack(ctx, b, b.price.step, 2*b.price.step)
+		return
+	case paysBothAndWins, paysBothAndLoses:
+		s.dispute(b)
+	case returnsAndDisputes:
+		s.giveBack(ctx, b, b.price.step)
+		s.comeBackAndDispute(ctx, b)
+		return
+	case disputes, winsDispute, losesDispute, losesLater:
+		s.comeBackAndDispute(ctx, b)
+		return
+	}
 	s.comeBack(ctx, b)
 }
 
-// done counts a request that must have worked, and reports whether it has.
-func (s *shop) done(what string, b *buyer, err error) bool {
-	if err != nil {
-		s.Problem("%v: %s: %v", b, what, err)
-		return false
-	}
-	s.Did(what)
-	return true
-}
-
-// codeOf returns the code of a refusal; 0 if err is none.
-func codeOf(err error) int {
-	var refused *client.Error
-	if errors.As(err, &refused) {
-		return refused.Code
-	}
-	return 0
+// cards are Stripe's test numbers that buyers pay with first. All others pay with a card that pays.
+var cards = map[fate]string{
+	paysSecondCard: fakestripe.CardDeclined,
+	hasNoFunds:     fakestripe.CardNoFunds,
+	paysProven:     fakestripe.CardAuthentication,
+	provesNothing:  fakestripe.CardAuthentication,
+	paysBank:       fakestripe.BankPays,
+	bankFails:      fakestripe.BankFails,
+	returnsLater:   fakestripe.CardRefundPending,
 }
 
 // order makes the order of a buyer, and reports whether that worked.
@@ -144,7 +140,7 @@ func (s *shop) order(ctx context.Context, b *buyer) bool {
 		in.PaymentProvider = "outside"
 	}
 	made, err := s.desk.CreateOrder(ctx, in, client.IdempotencyKey(fmt.Sprintf("buyer-%d", b.n)))
-	if !s.done("orders made", b, err) {
+	if !s.Done("orders made", b, err) {
 		return false
 	}
 	b.order, b.payURL = made.OrderNo, made.PayURL
@@ -166,7 +162,7 @@ func (s *shop) press(ctx context.Context, b *buyer) (checkout string) {
 	case err == nil, errors.As(err, &page) && page.Status < http.StatusInternalServerError:
 		s.Did("orders that expired before the buyer pressed Pay")
 	default:
-		s.done("checkouts at Stripe", b, err)
+		s.Done("checkouts at Stripe", b, err)
 	}
 	return ""
 }
@@ -204,17 +200,17 @@ func (s *shop) pay(b *buyer, with string) {
 // cancel cancels an order. A payment may have been faster.
 func (s *shop) cancel(ctx context.Context, b *buyer) {
 	_, err := s.desk.CancelOrder(ctx, b.order, "", client.IdempotencyKey(fmt.Sprintf("cancel-%d", b.n)))
-	if codeOf(err) == 40902 {
+	if trial.CodeOf(err) == 40902 {
 		s.Did("cancellations that came too late")
 		return
 	}
-	s.done("cancellations", b, err)
+	s.Done("cancellations", b, err)
 }
 
 // giveBack refunds parts of an order once it is paid. The buyer opens the pay page, so no callback need have come.
 func (s *shop) giveBack(ctx context.Context, b *buyer, parts ...int64) {
 	_, err := s.browser.Open(ctx, b.payURL)
-	if !s.done("buyers who came back to the pay page", b, err) {
+	if !s.Done("buyers who came back to the pay page", b, err) {
 		return
 	}
 	for n, part := range parts {
@@ -223,51 +219,36 @@ func (s *shop) giveBack(ctx context.Context, b *buyer, parts ...int64) {
 		}
 		b.refunded += part
 	}
+	if b.fate == endsEarly {
+		b.status = "canceled" // once all of the first payment is back
+	}
 }
 
-// subscribe lets a buyer pay in the checkout of a subscription. Then a month passes for the buyer, or two. So does
-// another one in the end, for buyers whose subscription renews; see scene.settle.
-func (s *shop) subscribe(ctx context.Context, b *buyer) {
-	s.pay(b, fakestripe.CardPays)
-	id, err := s.fake.SubscriptionOf(b.checkout)
-	if err != nil {
-		return // the payment came too late
-	}
-	s.Did("subscriptions")
-	b.subscription = id
-	switch b.fate {
-	case renewsLate, failsToRenew:
-		s.fake.SetCard(id, fakestripe.CardDeclined)
-	}
-	s.fake.Renew(id)
-	switch b.fate {
-	case renewsLate:
-		s.fake.SetCard(id, fakestripe.CardPays) // Stripe tries again after three days
-	case endsEarly:
-		s.giveBack(ctx, b, b.amount)
-		return
-	}
-	s.comeBack(ctx, b)
-}
-
-// refund refunds a part of an order, or all of it, and reports whether the service has promised that. The shop repeats
-// the request if Stripe fails.
+// refund refunds a part of an order, or all of it, and reports whether the service has promised that.
 func (s *shop) refund(ctx context.Context, b *buyer, part int64, key client.CallOption) bool {
-	for until := time.Now().Add(stage.Patience); ; rig.Rest(ctx, time.Second) {
-		var err error
+	return s.insist(ctx, b, "refunds", func() (err error) {
 		if part == b.amount {
 			_, err = s.desk.RefundOrder(ctx, b.order, "It does not run.", key)
 		} else {
 			_, err = s.desk.RefundPart(ctx, b.order, part, "Paid too much.", key)
 		}
-		switch code := codeOf(err); {
+		return err
+	})
+}
+
+// insist asks the service for something that the service asks Stripe for, again if Stripe fails. It reports whether the
+// service has promised that.
+func (s *shop) insist(ctx context.Context, b *buyer, what string, ask func() error) bool {
+	for until := time.Now().Add(stage.Patience); ; rig.Rest(ctx, time.Second) {
+		err := ask()
+		switch code := trial.CodeOf(err); {
 		case code == 40902:
-			s.Did("refunds of orders that were not known to be paid")
+			s.Did(what + " of orders that were not known to be paid")
 			return false
 		case code == 50200 && time.Now().Before(until): // Stripe has failed
-			s.Did("refunds asked for again")
+			s.Did(what + " asked for again")
 		default:
-			return s.done("refunds", b, err)
+			return s.Done(what, b, err)
 		}
 	}
 }
@@ -277,7 +258,7 @@ func (s *shop) payOutside(ctx context.Context, b *buyer) {
 	b.outside = fmt.Sprintf("INV-%d", b.n)
 	for range 2 {
 		_, err := s.desk.RecordPayment(ctx, b.order, client.OutsidePayment{Reference: b.outside})
-		s.done("payments recorded by the shop", b, err)
+		s.Done("payments recorded by the shop", b, err)
 	}
 }
 
@@ -287,7 +268,7 @@ func (s *shop) comeBack(ctx context.Context, b *buyer) {
 		return
 	}
 	_, err := s.browser.Open(ctx, b.payURL)
-	s.done("buyers who came back to the pay page", b, err)
+	s.Done("buyers who came back to the pay page", b, err)
 }
 
 // callbacks is how many callbacks of the fake are delayed, doubled and dropped.

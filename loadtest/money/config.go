@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -12,10 +13,9 @@ import (
 type config struct {
 	trial.Options
 	purchases int
-	kills     int
-	nodes     int
 	drop      int
 	life      time.Duration
+	suspend   bool
 }
 
 const minPurchases = 100
@@ -25,27 +25,19 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags := cfg.NewFlags(programName, stderr,
 		"what buyers do, which requests and callbacks fail, and which nodes are killed; the same seed plans the same")
 	flags.IntVar(&cfg.purchases, "purchases", 10_000, "how many buyers there are; each has an order")
-	flags.IntVar(&cfg.kills, "kills", 24, "how often a node is killed and started again")
-	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes of licet")
+	cfg.KillFlags(flags, 24, "; at most a quarter of the purchases")
 	flags.IntVar(&cfg.drop, "drop", 50, "how many of 1000 callbacks are never sent")
 	flags.DurationVar(&cfg.life, "order-lifetime", 30*time.Second, "how long an order can be paid; a payment in an "+
 		"open checkout is late afterwards")
+	flags.BoolVar(&cfg.suspend, "suspend-on-dispute", true, "suspend the licenses of an order while the buyer "+
+		"disputes the payment")
 	if err := cfg.Parse(flags, args); err != nil {
 		return nil, err
 	}
-	switch {
-	case cfg.purchases < minPurchases || cfg.purchases > 100_000:
-		return nil, fmt.Errorf("--purchases is %d: it must be from %d to 100000", cfg.purchases, minPurchases)
-	case cfg.kills < 0 || cfg.kills > cfg.purchases/4:
-		return nil, fmt.Errorf("--kills is %d: it must be from 0 to a quarter of the purchases", cfg.kills)
-	case cfg.nodes < 2:
-		return nil, fmt.Errorf("--nodes is %d: it must be at least 2, so that some are up while others are not",
-			cfg.nodes)
-	case cfg.drop < 0 || cfg.drop > 1000:
-		return nil, fmt.Errorf("--drop is %d: it must be from 0 to 1000", cfg.drop)
-	case cfg.life < time.Second || cfg.life > 45*time.Second:
+	if cfg.life < time.Second || cfg.life > 45*time.Second {
 		return nil, fmt.Errorf("--order-lifetime is %v: it must be from 1s to 45s, before the service first asks "+
 			"Stripe about a checkout", cfg.life)
 	}
-	return cfg, nil
+	return cfg, cmp.Or(trial.Between("purchases", cfg.purchases, minPurchases, 100_000),
+		cfg.CheckKills(cfg.purchases), trial.Between("drop", cfg.drop, 0, 1000))
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"licet/client"
 	"licet/internal/fakestripe"
 	"licet/loadtest/rig"
 	"licet/loadtest/stage"
@@ -30,16 +31,12 @@ const (
 
 // scene is one run: the service, Stripe, the shop and its buyers.
 type scene struct {
-	cfg      *config
-	dir      string
-	buyers   []*buyer
-	fake     *fakestripe.Fake
-	stage    *stage.Stage
-	balancer *stage.Balancer
-	shop     *shop
-	pace     *trial.Pace
-	havoc    *trial.Havoc
-	progress *rig.Progress
+	*trial.Scene
+	cfg    *config
+	dir    string
+	buyers []*buyer
+	fake   *fakestripe.Fake
+	shop   *shop
 }
 
 // run plays everything, and compares the books.
@@ -51,7 +48,7 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 		return nil, err
 	}
 	defer s.stop()
-	defer func() { err = errors.Join(err, s.stage.KeepLogs(cfg.KeepLogs)) }()
+	defer func() { err = errors.Join(err, s.Stage.KeepLogs(cfg.KeepLogs)) }()
 	if err := s.play(ctx); err != nil {
 		return nil, errors.Join(err, s.shop.Err())
 	}
@@ -64,13 +61,12 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 		return nil, errors.Join(err, s.shop.Err())
 	}
 	r = s.report(b)
-	s.shut(ctx, r)
+	s.Shut(ctx, r)
 	return r, ctx.Err()
 }
 
 func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scene, err error) {
-	s := &scene{cfg: cfg, progress: progress, buyers: newPlan(cfg.Seed, cfg.purchases),
-		pace: trial.NewPace(cfg.purchases, cfg.kills), fake: fakestripe.New(cfg.Seed)}
+	s := &scene{cfg: cfg, buyers: newPlan(cfg.Seed, cfg.purchases), fake: fakestripe.New(cfg.Seed)}
 	defer func() {
 		if err != nil {
 			s.stop()
@@ -89,24 +85,20 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 	if err != nil {
 		return nil, err
 	}
-	if s.stage, err = cfg.Stage(ctx, progress, programName, cfg.nodes, "--stripe-api-base", s.fake.URL,
-		"--stripe-test-key-file", key, "--stripe-test-webhook-secrets-file", webhook, "--test-order-lifetime",
-		cfg.life.String()); err != nil {
+	if s.Scene, err = cfg.NewScene(ctx, progress, programName, cfg.purchases, cfg.Kills, "--stripe-api-base",
+		s.fake.URL, "--stripe-test-key-file", key, "--stripe-test-webhook-secrets-file", webhook,
+		"--test-order-lifetime", cfg.life.String(),
+		fmt.Sprint("--stripe-suspend-on-dispute=", cfg.suspend)); err != nil {
 		return nil, err
 	}
-	s.havoc, s.balancer = trial.NewHavoc(s.stage, cfg.Seed), s.stage.Balancer()
-	s.fake.SendThrough(s.balancer)
+	s.fake.SendThrough(s.Balancer)
 	s.fake.SetSending(callbacks(cfg.drop))
 	s.fake.SetFaults(faults)
-	apiKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, programName)
-	if err != nil {
+	if _, err := s.secret("api.key", s.APIKey); err != nil {
 		return nil, err
 	}
-	if _, err := s.secret("api.key", apiKey); err != nil {
-		return nil, err
-	}
-	s.shop = &shop{fake: s.fake, browser: stage.NewBrowser(s.balancer), life: cfg.life}
-	if s.shop.desk, err = s.shop.Client(s.balancer, 2*stage.Patience, apiKey); err != nil {
+	s.shop = &shop{fake: s.fake, browser: stage.NewBrowser(s.Balancer), life: cfg.life}
+	if s.shop.desk, err = s.shop.Client(s.Balancer, 2*stage.Patience, s.APIKey); err != nil {
 		return nil, err
 	}
 	return s, s.shop.open(ctx)
@@ -121,44 +113,27 @@ func (s *scene) secret(name, text string) (string, error) {
 // stop ends everything.
 func (s *scene) stop() {
 	s.fake.Close()
-	if s.balancer != nil {
-		s.balancer.CloseIdleConnections()
-	}
-	if s.stage != nil {
-		s.stage.Stop()
-	}
+	s.Stop()
 	_ = os.RemoveAll(s.dir)
 }
 
 // play lets the buyers act, while nodes are killed.
 func (s *scene) play(ctx context.Context) error {
-	show := s.progress.Long(len(s.buyers), "%d purchases, while nodes are killed %d times", len(s.buyers), s.cfg.kills)
-	playing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var group sync.WaitGroup
-	var failed error
-	group.Go(func() {
-		if failed = s.pace.Strike(playing, func() error { return s.havoc.Strike(ctx) }); failed != nil {
-			cancel() // nothing would be proven any more
-		}
-	})
-	trial.Each(playing, s.buyers, func(each context.Context, b *buyer) {
-		s.pace.Proceed(each)
+	show := s.Progress.Long(len(s.buyers), "%d purchases, while nodes are killed %d times", len(s.buyers), s.cfg.Kills)
+	err := trial.Act(ctx, s.Scene, s.buyers, func(each context.Context, b *buyer) {
+		s.Pace.Proceed(each)
 		s.shop.play(each, ctx, b)
-		s.pace.Operated()
-		show(s.pace.Count())
+		show(s.Pace.Operated())
 	})
-	s.pace.Finish()
-	group.Wait()
 	s.shop.late.Wait()
-	return errors.Join(failed, ctx.Err())
+	return err
 }
 
 // settle lets days pass at Stripe, and waits until the service knows what has become of all orders. If that takes too
 // long, settle returns too: the audit then names the orders. The service asks Stripe about a payment under way once an
 // hour only, so no callback is dropped from now on.
 func (s *scene) settle(ctx context.Context) error {
-	s.progress.Step("four days pass at Stripe, and the service learns what has become of all payments")
+	s.Progress.Step("four days pass at Stripe, and the service learns what has become of all payments")
 	s.fake.SetSending(callbacks(0))
 	for _, b := range s.buyers {
 		if b.fate == renews && b.subscription != "" {
@@ -166,32 +141,50 @@ func (s *scene) settle(ctx context.Context) error {
 		}
 	}
 	s.fake.Advance(daysAtBank)
-	waiting, err := s.unsettled(ctx, s.buyers)
-	for until := time.Now().Add(settling); err == nil && len(waiting) > 0 && time.Now().Before(until); {
-		rig.Rest(ctx, time.Second)
-		waiting, err = s.unsettled(ctx, waiting)
+	s.contest()
+	if err := s.await(ctx, s.buyers); err != nil {
+		return err
 	}
-	if err = errors.Join(err, ctx.Err()); err == nil {
+	reversed, err := s.reverse(ctx)
+	if err == nil {
+		err = s.await(ctx, reversed)
+	}
+	if err == nil {
 		s.fake.Delivered()
 	}
 	return err
 }
 
+// await waits until the service knows what has become of the orders of buyers, or until that takes too long.
+func (s *scene) await(ctx context.Context, buyers []*buyer) error {
+	waiting, err := s.unsettled(ctx, buyers)
+	for until := time.Now().Add(settling); err == nil && len(waiting) > 0 && time.Now().Before(until); {
+		rig.Rest(ctx, time.Second)
+		waiting, err = s.unsettled(ctx, waiting)
+	}
+	return errors.Join(err, ctx.Err())
+}
+
 // unsettled returns the buyers whose orders do not agree yet with what Stripe and the shop have.
 func (s *scene) unsettled(ctx context.Context, buyers []*buyer) (waiting []*buyer, failed error) {
-	money, subscriptions := moneyOf(buyers, s.fake.Ledger()), s.fake.Subscriptions()
+	b := s.stripeBooks()
+	money := moneyOf(buyers, b)
 	var mu sync.Mutex
-	trial.Each(ctx, buyers, func(ctx context.Context, b *buyer) {
-		if b.order == "" {
+	trial.Each(ctx, buyers, func(ctx context.Context, one *buyer) {
+		if one.order == "" {
 			return
 		}
-		now, err := s.shop.desk.Order(ctx, b.order)
+		now, err := s.shop.desk.Order(ctx, one.order)
+		var payments []client.Payment
+		if err == nil && one.dispute != "" {
+			payments, err = s.payments(ctx, one.order)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%v: %w", b, err))
-		} else if unsettled(b, now, money[b.order], subscriptions) != "" {
-			waiting = append(waiting, b)
+			failed = errors.Join(failed, fmt.Errorf("%v: %w", one, err))
+		} else if unsettled(one, now, payments, money[one.order], b.subscriptions) != "" {
+			waiting = append(waiting, one)
 		}
 	})
 	return waiting, errors.Join(failed, ctx.Err())
@@ -199,29 +192,13 @@ func (s *scene) unsettled(ctx context.Context, buyers []*buyer) (waiting []*buye
 
 // report compares the books, and reports problems.
 func (s *scene) report(b *books) *trial.Report {
-	r := s.shop.Report()
-	r.Seed = s.cfg.Seed
-	r.Proven = "each purchase has its licenses, each invoice has extended its license once, and every cent is " +
-		"accounted for"
-	r.Count("nodes killed and started again", s.havoc.Times)
-	r.Count("… of which two at once", s.havoc.Both)
-	r.CountTraffic(s.balancer.Traffic())
+	r := s.Report(&s.shop.Tally, "each purchase has its licenses, each invoice has extended its license once, and "+
+		"every cent is accounted for")
 	r.Count("licenses", len(b.licenses))
-	r.Problems = append(r.Problems, audit(s.buyers, b)...)
+	r.Problems = append(r.Problems, audit(s.buyers, b, s.cfg.suspend)...)
 	r.Line("COUNTED", "LEDGERS", "RECORDS", "ORDERS", "REPORT", "EXPORT")
 	for _, l := range sumBooks(s.buyers, b) {
 		r.Line(l.what, l.ledgers, l.records, l.orders, l.rep, l.ex)
 	}
-	if s.havoc.Times < s.pace.Kills {
-		r.Problem("nodes were killed %d times of %d", s.havoc.Times, s.pace.Kills)
-	}
 	return r
-}
-
-// shut ends the nodes in order, and verifies the store.
-func (s *scene) shut(ctx context.Context, r *trial.Report) {
-	s.progress.Step("the nodes end; licet store verify")
-	s.balancer.CloseIdleConnections()
-	r.Problems = append(r.Problems, s.stage.Contradictions(ctx)...)
-	r.Leave(ctx, s.stage)
 }

@@ -44,10 +44,10 @@ func TestSmallRun(t *testing.T) {
 	for _, c := range falsehoods {
 		false := *b
 		c.tell(&false)
-		trialtest.Says(t, audit(s.buyers, &false), c.want...)
+		trialtest.Says(t, audit(s.buyers, &false, cfg.suspend), c.want...)
 	}
 	end := &trial.Report{}
-	s.shut(ctx, end)
+	s.Shut(ctx, end)
 	trialtest.Nothing(t, end.Problems)
 }
 
@@ -59,29 +59,71 @@ func (s *scene) loseCallbacks(ctx context.Context, t *testing.T, read func() *bo
 	b := &buyer{n: len(s.buyers), fate: paysCard, price: prices[0], amount: 4900, quantity: 2}
 	s.shop.play(ctx, ctx, b)
 	s.buyers = append(s.buyers, b)
-	trialtest.Says(t, audit(s.buyers, read()), b.String()+": 4900 USD are paid, and the order is ",
+	trialtest.Says(t, audit(s.buyers, read(), s.cfg.suspend), b.String()+": 4900 USD are paid, and the order is ",
 		b.String()+": 0 licenses can be used, and 2 are paid", "USD paid: ")
 	b.comes = true
 	s.shop.comeBack(ctx, b)
 }
 
-// keptIn returns the place of a charge in a currency that was not returned, and is of no subscription, in the ledger of
-// Stripe.
+// keptIn returns the place of a charge in a currency that was neither returned nor disputed, and is of no subscription,
+// in the ledger of Stripe.
 func keptIn(b *books, currency string) int {
 	return slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool {
 		returned := slices.ContainsFunc(b.stripe, func(other fakestripe.Entry) bool {
-			return other.Kind == "refund" && other.OrderNo == e.OrderNo
+			return other.Kind != "charge" && other.OrderNo == e.OrderNo
 		})
 		return e.Currency == currency && e.Invoice == "" && !returned
 	})
 }
 
-// subscribed returns a license whose subscription renews, in a copy of the licenses.
+// subscribed returns a license whose subscription has renewed without a dispute, in a copy of the licenses.
 func (b *books) subscribed() *client.License {
+	return b.licenseWith(func(l client.License) bool {
+		renewed := slices.ContainsFunc(b.payments[l.OrderNo],
+			func(p client.Payment) bool { return p.Type == "invoice" })
+		return renewed && b.subscriptions[l.OrderNo] == "active" && b.disputed(l.OrderNo) == ""
+	})
+}
+
+// goOn makes the subscription active, at Stripe and at the service, of an order whose own payment went back.
+func (b *books) goOn(kind string) {
+	for _, e := range b.stripe {
+		o := b.details[e.OrderNo]
+		if e.Kind != kind || o == nil || o.Status != "refunded" || b.subscriptions[e.OrderNo] != "canceled" {
+			continue
+		}
+		b.subscriptions, b.details = maps.Clone(b.subscriptions), maps.Clone(b.details)
+		now, subscription := *o, *o.Subscription
+		subscription.Status, now.Subscription = "active", &subscription
+		b.subscriptions[e.OrderNo], b.details[e.OrderNo] = "active", &now
+		return
+	}
+}
+
+// licenseWith returns the first license of some kind, in a copy of the licenses.
+func (b *books) licenseWith(is func(client.License) bool) *client.License {
 	b.licenses = slices.Clone(b.licenses)
-	return &b.licenses[slices.IndexFunc(b.licenses, func(l client.License) bool {
-		return b.subscriptions[l.OrderNo] == "active"
-	})]
+	return &b.licenses[slices.IndexFunc(b.licenses, is)]
+}
+
+// disputed returns the state of the dispute of an order at Stripe; empty: there is none.
+func (b *books) disputed(orderNo string) (state string) {
+	for _, e := range b.stripe {
+		if e.OrderNo == orderNo && e.Kind == "dispute" {
+			state = b.disputes[e.Object]
+		}
+	}
+	return state
+}
+
+// disputeWith returns the id of a dispute in a state.
+func (b *books) disputeWith(state string) string {
+	for id, now := range b.disputes {
+		if now == state {
+			return id
+		}
+	}
+	return ""
 }
 
 // falsehoods are what books may say that is wrong, and what the audit must say then.
@@ -101,7 +143,7 @@ var falsehoods = []struct {
 		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Kind == "refund" })
 		b.stripe = slices.Delete(slices.Clone(b.stripe), at, at+1)
 	}, []string{" are returned, and amount_refunded is ", "the refunds are of ", " refunded: "}},
-	{func(b *books) { // a payment of nobody
+	{func(b *books) { // a payment without a purchase
 		b.stripe = append(slices.Clone(b.stripe), fakestripe.Entry{OrderNo: "ord_X", Amount: 5, Currency: "USD"})
 	}, []string{`Stripe has 5 USD of the order "ord_X", which no buyer made`}},
 	{func(b *books) { // a license too many
@@ -111,7 +153,7 @@ var falsehoods = []struct {
 	}, []string{" licenses can be used, and ", "license_keys are "}},
 	{func(b *books) { // a license twice
 		b.licenses = append(slices.Clone(b.licenses), b.licenses[0])
-	}, []string{"is listed twice, or nobody bought it"}},
+	}, []string{"is listed twice, or no purchase explains it"}},
 	{func(b *books) { // a license is lost
 		b.licenses = b.licenses[1:]
 	}, []string{" licenses can be used, and "}},
@@ -133,6 +175,72 @@ var falsehoods = []struct {
 		b.subscriptions = maps.Clone(b.subscriptions)
 		b.subscriptions[b.subscribed().OrderNo] = "canceled"
 	}, []string{`the subscription is "canceled" at Stripe`}},
+	{func(b *books) { // the license of a disputed payment works
+		l := b.licenseWith(func(l client.License) bool { return l.Status == "suspended" })
+		l.Status = "not_activated"
+	}, []string{"the license is not_activated, and the dispute is du_"}},
+	{func(b *books) { // a license is suspended without a dispute
+		b.subscribed().Status = "suspended"
+	}, []string{"the license is suspended, and the dispute is none"}},
+	{func(b *books) { // a bank decides, and no callback says so
+		b.disputes = maps.Clone(b.disputes)
+		b.disputes[b.disputeWith("lost")] = "won"
+	}, []string{" are returned, and amount_refunded is ", ": the shop has ", " refunded: "}},
+	{func(b *books) { // a dispute is recorded with another fee
+		b.payments = maps.Clone(b.payments)
+		for no, payments := range b.payments {
+			b.payments[no] = slices.Clone(payments)
+			if d := disputeOf(payments); d != nil && d.state == "open" {
+				at := slices.IndexFunc(payments, func(p client.Payment) bool { return p.Type == "dispute" })
+				b.payments[no][at].Fee = new(d.fee + 1)
+			}
+		}
+	}, []string{": open, of ", ", and must be du_"}},
+	{func(b *books) { // a second payment is recorded with another amount
+		b.payments = maps.Clone(b.payments)
+		for no, payments := range b.payments {
+			if at := slices.IndexFunc(payments, func(p client.Payment) bool { return p.Type == "second" }); at >= 0 {
+				b.payments[no] = slices.Clone(payments)
+				b.payments[no][at].Amount++
+			}
+		}
+	}, []string{"the second payments are map[", " paid: "}},
+	{func(b *books) { // a lost invoice still extends the license
+		b.licenses = slices.Clone(b.licenses)
+		for i := range b.licenses {
+			if l := &b.licenses[i]; l.Status != "revoked" && l.ProductID == cloudID && b.disputed(l.OrderNo) == "lost" {
+				l.ExpiresAt = l.ExpiresAt.AddDate(0, 1, 0)
+			}
+		}
+	}, []string{"which is not 72h0m0s after "}},
+	{func(b *books) { // a change of a subscription is lost
+		l := b.licenseWith(func(l client.License) bool { return l.ProductID == plusID })
+		l.ProductID = cloudID
+	}, []string{"the license is for cloud, and must be for cloud-plus"}},
+	{func(b *books) { // the difference of a change is charged twice
+		b.stripe = slices.Clone(b.stripe)
+		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Invoice != "" && e.Until.IsZero() })
+		if at < 0 { // no upgrade was paid in time: a busy machine
+			at = slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Invoice != "" })
+		}
+		again := b.stripe[at]
+		again.Invoice += "-again"
+		b.stripe = append(b.stripe, again)
+	}, []string{"the service has promised further invoices of "}},
+	{func(b *books) { // subscriptions do not end with their periods
+		b.subscriptions = maps.Clone(b.subscriptions)
+		for no, status := range b.subscriptions {
+			if status == "canceled" {
+				b.subscriptions[no] = "active"
+			}
+		}
+	}, []string{`the service has promised that the subscription is canceled, and it is "active" at Stripe`}},
+	{func(b *books) { // the subscription of a payment that was refunded goes on, and the service says so
+		b.goOn("refund")
+	}, []string{"(subscribes, and is refunded)", `the service has promised that the subscription is canceled`}},
+	{func(b *books) { // the subscription of a payment that a dispute took back goes on, and the service says so
+		b.goOn("dispute")
+	}, []string{"(subscribes, and disputes the payment)", `the service has promised that the subscription is canceled`}},
 	{func(b *books) { // an order is lost
 		b.orders = b.orders[1:]
 	}, []string{" is not listed"}},
@@ -187,7 +295,7 @@ func TestNumbersOfTheExport(t *testing.T) {
 func TestUsage(t *testing.T) {
 	trialtest.Refuses(t, parseConfig, map[string][]string{
 		"from 100":                     {"--purchases", "5"},
-		"a quarter":                    {"--purchases", "200", "--kills", "51"},
+		"from 0 to 50":                 {"--purchases", "200", "--kills", "51"},
 		"--nodes is 1: it must":        {"--nodes", "1"},
 		"--drop is 1001: it must":      {"--drop", "1001"},
 		"--order-lifetime is 1m0s: it": {"--order-lifetime", "1m"},

@@ -31,32 +31,26 @@ func sumBooks(buyers []*buyer, b *books) []line {
 		}
 		return sums[what]
 	}
-	money := moneyOf(buyers, b.stripe)
+	money := moneyOf(buyers, b)
 	for _, one := range buyers {
 		if m := money[one.order]; m != nil {
-			sum(one.price.currency, "paid").ledgers += m.paid + m.invoiced
-			sum(one.price.currency, "refunded").ledgers += m.returned
+			sum(one.price.currency, "paid").ledgers += m.paid + m.further()
+			sum(one.price.currency, "refunded").ledgers += m.returned + m.given
 		}
 	}
-	invoiced := map[string]int64{} // the orders and the export show only the first payments
-	for no, payments := range b.payments {
+	for _, payments := range b.payments {
 		for _, p := range payments {
-			if p.Type == "invoice" {
-				invoiced[no] += p.Amount
-			}
 			switch {
-			case p.Type != "refund":
+			case p.Type == "payment", p.Type == "invoice", p.Type == "second":
 				sum(p.Currency, "paid").records += p.Amount
-			case p.Status == "succeeded":
+			case p.Status == "succeeded", p.Status == "lost":
 				sum(p.Currency, "refunded").records += p.Amount
 			}
 		}
 	}
 	for i := range b.orders {
 		o := &b.orders[i]
-		if !o.PaidAt.IsZero() {
-			sum(o.Currency, "paid").orders += o.Amount + invoiced[o.OrderNo]
-		}
+		sum(o.Currency, "paid").orders += o.AmountPaid
 		sum(o.Currency, "refunded").orders += o.AmountRefunded
 	}
 	for _, t := range b.report.Totals {
@@ -71,7 +65,6 @@ func sumBooks(buyers []*buyer, b *books) []line {
 			}
 			sum(r["currency"], kind).ex += amount
 		}
-		sum(r["currency"], "paid").ex += invoiced[r["order_no"]]
 	}
 	var list []line
 	for _, what := range slices.Sorted(maps.Keys(sums)) {

@@ -48,9 +48,6 @@ func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*
 	return n, nil
 }
 
-// SetFlags sets flags from the next start on. They replace earlier values.
-func (n *Node) SetFlags(flags ...string) { n.args = append(n.args, flags...) }
-
 // Start starts a node again that has ended, at the address that it had, and waits until it
 // is ready.
 func (n *Node) Start(ctx context.Context) error {

@@ -57,30 +57,52 @@ func startMembers(ctx context.Context, d *director, _ int) error {
 	return nil
 }
 
-// weighNodes reads how much memory the nodes hold. From the second time on it fails if
-// the memory has grown by more than garbage.
-func weighNodes(_ context.Context, d *director, _ int) error {
-	var sum int64
+// weight is what nodes hold.
+type weight struct {
+	memory     int64 // bytes
+	goroutines float64
+}
+
+// weighNodes reads how much memory and how many goroutines the nodes hold. From the second time on it fails if either
+// has grown by more than garbage and the load's own.
+func weighNodes(ctx context.Context, d *director, _ int) error {
+	var sum weight
 	for _, n := range d.service.stage.Nodes {
 		memory, err := rig.MemoryOf(n.PID())
 		if err != nil {
 			return err
 		}
-		sum += memory.Resident
+		metrics, err := n.Scrape(ctx)
+		if err != nil {
+			return err
+		}
+		goroutines, err := metrics.Value("go_goroutines")
+		if err != nil {
+			return err
+		}
+		sum.memory, sum.goroutines = sum.memory+memory.Resident, sum.goroutines+goroutines
 	}
-	d.progress.Say("the nodes hold %d MiB", sum>>20)
+	d.progress.Say("the nodes hold %v", sum)
 	before := d.weight
-	if d.weight = sum; before > 0 {
+	if d.weight = sum; before.memory > 0 {
 		return checkWeight(before, sum, len(d.service.stage.Nodes))
 	}
 	return nil
 }
 
-// checkWeight allows half as much again, and garbage.
-func checkWeight(before, after int64, nodes int) error {
-	const garbage = 32 << 20 // of one node
-	if after > before+before/2+int64(nodes)*garbage {
-		return fmt.Errorf("the nodes hold %d MiB, and held %d before: they grow", after>>20, before>>20)
+func (w weight) String() string {
+	return fmt.Sprintf("%d MiB and %.0f goroutines", w.memory>>20, w.goroutines)
+}
+
+// checkWeight allows a tenth more, garbage, and the goroutines of some connections.
+func checkWeight(before, after weight, nodes int) error {
+	const (
+		garbage     = 32 << 20 // of one node
+		connections = 100      // of one node
+	)
+	if after.memory > before.memory+before.memory/10+int64(nodes)*garbage ||
+		after.goroutines > 1.1*before.goroutines+float64(nodes)*connections {
+		return fmt.Errorf("the nodes hold %v, and held %v before: they grow", after, before)
 	}
 	return nil
 }

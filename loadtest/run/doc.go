@@ -4,7 +4,7 @@
 // what is stored, one device and one order at a time. See the chapter "load" of loadtest/README.md.
 //
 // Package loadtest/compare measures speed; run measures only the thresholds of the scenarios. The scenarios are k6
-// scripts in loadtest/scenarios and loadtest/lib. loadtest/shopday and loadtest/webhookrun make their load in Go.
+// scripts in loadtest/scenarios and loadtest/lib. loadtest/webhookrun and loadtest/money make their load in Go.
 //
 // Files:
 //
@@ -16,7 +16,9 @@
 //	events.go    when to kill, drain or restart a process during the load
 //	deeds.go     what an event does: kill, drain and restart processes, read their memory
 //	journal.go   the journal that k6 writes: what the service has acknowledged
+//	leases.go    leases that lapse during the load, and their limit at each moment
 //	stored.go    reading licenses and orders back from the service
+//	lists.go     reading lists of licenses and orders, and comparing these with single records
 //	proof.go     comparing the journal with what is stored
-//	results.go   the files of a run's results: reports in text and HTML, licenses for k6
+//	results.go   the files of a run's results: the proof, licenses for k6
 package main

@@ -31,7 +31,7 @@ type director struct {
 	ctx      context.Context // nodes that are started again live as long as ctx
 	over     chan struct{}   // closed by finish: no further event is begun
 	done     chan struct{}   // closed after the last event
-	weight   int64           // of the nodes when they were last weighed
+	weight   weight          // of the nodes when they were last weighed
 
 	mu    sync.Mutex
 	began time.Time // zero: not yet

@@ -89,10 +89,13 @@ func TestLoadThatProvesNothing(t *testing.T) {
 
 func TestCheckWeight(t *testing.T) {
 	const mebibyte = 1 << 20
-	if err := checkWeight(100*mebibyte, 180*mebibyte, 1); err != nil {
+	before := weight{100 * mebibyte, 400}
+	if err := checkWeight(before, weight{140 * mebibyte, 530}, 1); err != nil {
 		t.Error(err)
 	}
-	if err := checkWeight(100*mebibyte, 190*mebibyte, 1); err == nil {
-		t.Error("nearly twice as much is let pass")
+	for _, after := range []weight{{143 * mebibyte, 400}, {100 * mebibyte, 541}} {
+		if err := checkWeight(before, after, 1); err == nil {
+			t.Errorf("%v after %v is let pass", after, before)
+		}
 	}
 }

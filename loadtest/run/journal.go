@@ -25,6 +25,7 @@ type licenseHistory struct {
 	account int // index of its API key
 	devices map[string]*deviceHistory
 	full    int // activations that were refused since all slots were taken
+	leases  leases
 }
 
 // deviceHistory is all that happened to one device of one license.
@@ -123,6 +124,8 @@ func (j *journal) add(words []string) error {
 		}
 		d := l.device(rest[1])
 		return j.appendEffect(&d.binds, rest[2:])
+	case kind == "lease" && len(rest) == 7:
+		return j.addLease(rest)
 	case kind == "remove" && len(rest) == 6:
 		d := j.license(rest[0]).device(rest[1])
 		return j.appendEffect(&d.removals, rest[2:])
@@ -151,6 +154,26 @@ func (j *journal) add(words []string) error {
 		return nil
 	}
 	return fmt.Errorf("it has an unknown form")
+}
+
+// addLease reads license, device, client, begun, ended, outcome and for how many seconds a lease lasts.
+func (j *journal) addLease(words []string) error {
+	seconds, err := strconv.ParseInt(words[6], 10, 64)
+	if err != nil {
+		return err
+	}
+	one := lease{device: words[1], lastsFor: seconds * 1000}
+	if one.full = words[5] == "full"; one.full {
+		words[5] = "ok"
+	}
+	var sent []effect
+	if err := j.appendEffect(&sent, words[2:6]); err != nil {
+		return err
+	}
+	one.effect = sent[0]
+	l := j.license(words[0])
+	l.leases = append(l.leases, one)
+	return nil
 }
 
 // appendEffect reads client, begun, ended and outcome.

@@ -53,6 +53,9 @@ func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, con
 		}
 	}
 	cmd.Env = append(cmd.Env,
+		// Plots over time, as k6 makes them, in one file. No port is opened for them.
+		"K6_WEB_DASHBOARD=true", "K6_WEB_DASHBOARD_PORT=-1", "K6_WEB_DASHBOARD_PERIOD=1s",
+		"K6_WEB_DASHBOARD_EXPORT="+out.path("report.html"),
 		"TARGETS="+strings.Join(s.urls, ","), "API_KEY="+strings.Join(s.apiKeys, ","),
 		"LICENSES="+out.path("licenses.json"), "JOURNAL=1",
 		"RATE="+strconv.FormatFloat(cfg.rate, 'f', -1, 64), fmt.Sprintf("DURATION=%d", int(cfg.duration.Seconds())),

@@ -41,12 +41,13 @@ func compare(j *journal, st *stored) *proof {
 	}
 	p.compareDevices(j, st)
 	p.compareOrders(j, st)
+	p.compareLists(j, st)
 	p.compareTotals(j, st)
 	return p
 }
 
 func (p *proof) compareDevices(j *journal, st *stored) {
-	devices := fact{What: "bound devices"}
+	devices, lapsed := fact{What: "bound devices"}, fact{What: "leases that have lapsed"}
 	for _, key := range slices.Sorted(maps.Keys(st.licenses)) {
 		history, found := j.license(key), st.licenses[key]
 		if found.MaxDevices > 0 && len(found.devices) > found.MaxDevices {
@@ -54,6 +55,10 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 		}
 		if found.CurrentDevices != len(found.devices) {
 			p.problem("license %s counts %d devices and lists %d", key, found.CurrentDevices, len(found.devices))
+		}
+		if len(history.leases) > 0 {
+			p.compareLeases(key, history.leases, found, &lapsed)
+			continue
 		}
 		removals := 0
 		for _, id := range slices.Sorted(maps.Keys(history.devices)) {
@@ -90,7 +95,9 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 			p.problem("license %s was used, and is not there", key)
 		}
 	}
-	p.Facts = append(p.Facts, devices)
+	if p.Facts = append(p.Facts, devices); lapsed.Acknowledged > 0 {
+		p.Facts = append(p.Facts, lapsed)
+	}
 }
 
 func (p *proof) compareOrders(j *journal, st *stored) {

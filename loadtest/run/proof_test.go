@@ -36,14 +36,38 @@ func goodStore() *stored {
 		}
 		return l
 	}
-	return &stored{
+	st := &stored{
 		licenses: map[string]*storedLicense{
 			"A": license("", 3, "seed-0", "one"), "B": license("", 1, "one"), "L": license("O1", 3, "one"),
 		},
-		orders: map[string]*client.Order{"O1": {Status: "paid", LicenseKey: "L"}, "O2": {Status: "unpaid"}},
+		orders: map[string]*client.Order{
+			"O1": {OrderNo: "O1", Status: "paid", LicenseKey: "L", BuyerEmail: "Anna@example.com"},
+			"O2": {OrderNo: "O2", Status: "unpaid"},
+		},
 		totals: map[string]int{"license": 3, "order": 2},
 	}
+	st.list()
+	return st
 }
+
+// list makes the lists of a store: of everything, of the unpaid orders, and of the licenses of a buyer.
+func (st *stored) list() {
+	l := lists{map[client.OrderFilter][]client.Order{}, map[client.LicenseFilter][]client.License{}}
+	for _, o := range st.orders {
+		l.orders[client.OrderFilter{}] = append(l.orders[client.OrderFilter{}], *o)
+	}
+	for key, found := range st.licenses {
+		found.LicenseKey = key
+		l.licenses[client.LicenseFilter{}] = append(l.licenses[client.LicenseFilter{}], found.License)
+	}
+	l.orders[unpaid()] = []client.Order{*st.orders["O2"]}
+	l.licenses[annas()] = []client.License{st.licenses["L"].License}
+	st.lists = []lists{l}
+}
+
+func unpaid() client.OrderFilter { return client.OrderFilter{Status: "unpaid"} }
+
+func annas() client.LicenseFilter { return client.LicenseFilter{BuyerEmail: "ANNA@EXAMPLE.COM"} }
 
 func proofOf(t *testing.T, text string, st *stored) *proof {
 	t.Helper()
@@ -64,6 +88,7 @@ func TestProofOfAGoodRun(t *testing.T) {
 		{"bound devices", 4, 4, 1},
 		{"orders", 2, 2, 0},
 		{"paid orders, each with its license", 1, 1, 0},
+		{"orders and licenses in lists", 5, 5, 0},
 		{"licenses in the whole store", 3, 3, 0},
 		{"orders in the whole store", 2, 2, 0},
 	}
@@ -80,6 +105,7 @@ func TestUncertainResultsMayGoEitherWay(t *testing.T) {
 	st := goodStore()
 	st.licenses["A"].devices["maybe"] = true
 	st.licenses["A"].CurrentDevices++
+	st.list()
 	if p := proofOf(t, goodJournal, st); p.err() != nil {
 		t.Fatal(p.Problems)
 	}
@@ -111,6 +137,40 @@ func TestFalsifiedJournal(t *testing.T) {
 	f("wrong 0 {}", "a wrong answer")
 }
 
+// leasedJournal is the journal of a license with one slot, whose leases last 30 seconds: a device took a lease and
+// renewed it, another was refused, and the other took the slot once the lease had lapsed.
+const leasedJournal = `lease S one 7 1000 1010 ok 30
+lease S one 7 11000 11010 ok 30
+lease S two 8 20000 20010 full 0
+lease S two 8 41500 41510 full 0
+lease S three 8 49000 49010 ok 30
+lease S four 8 60000 60010 unknown 0
+`
+
+// TestProofOfLeases adds lines about leases that no service may answer.
+func TestProofOfLeases(t *testing.T) {
+	f := func(line, want string) {
+		t.Helper()
+		st := goodStore()
+		st.licenses["S"] = &storedLicense{License: client.License{MaxDevices: 1}, devices: map[string]bool{}}
+		st.totals["license"]++
+		if line == "device" {
+			st.licenses["S"].devices["one"], st.licenses["S"].CurrentDevices, line = true, 1, ""
+		}
+		st.list()
+		p := proofOf(t, goodJournal+leasedJournal+line, st)
+		if got := strings.Join(p.Problems, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+	f("", "")
+	f("lease S five 9 90000 90010 full 0\n", "") // by the device whose answer was lost
+	f("lease S two 9 40000 40010 ok 30\n", "had 2 leases at once, and allows 1")
+	f("lease S two 9 500 510 full 0\n", "refused device two as full, and at most 0 of 1 slots were taken")
+	f("lease S two 9 48100 48200 full 0\n", "refused device two as full, and at most 0 of 1 slots were taken")
+	f("device", "device one still has its lease")
+}
+
 // TestDamagedStore removes acknowledged changes from the store, or adds changes without a request.
 func TestDamagedStore(t *testing.T) {
 	f := func(want string, damage func(*stored)) {
@@ -140,6 +200,16 @@ func TestDamagedStore(t *testing.T) {
 	f("and has a license", func(st *stored) { st.orders["O2"].LicenseKey = "L" })
 	f("the store has 4 licenses", func(st *stored) { st.totals["license"] = 4 })
 	f("the store has 3 orders", func(st *stored) { st.totals["order"] = 3 })
+	f("order O3 is in no list", func(st *stored) { st.orders["O3"] = &client.Order{OrderNo: "O3", Status: "unpaid"} })
+	f("order O2 is listed twice", func(st *stored) {
+		all := st.lists[0].orders
+		all[client.OrderFilter{}] = append(all[client.OrderFilter{}], *st.orders["O2"])
+	})
+	f("license B is listed as", func(st *stored) { st.licenses["B"].Status = "revoked" })
+	f("has 0 records, and 1 match", func(st *stored) { st.lists[0].orders[unpaid()] = nil })
+	f("has 2 records, and 1 match", func(st *stored) {
+		st.lists[0].licenses[annas()] = append(st.lists[0].licenses[annas()], st.licenses["A"].License)
+	})
 }
 
 // TestConcurrentEffects is about what may have come first.

@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"io/fs"
 	"os"
@@ -52,7 +50,7 @@ func (r *results) writeLicenses(seeds []*seeded) error {
 	return os.WriteFile(r.path("licenses.json"), text, 0o600)
 }
 
-// writeProof prints the proof, and adds it to the reports that k6 has written.
+// writeProof prints the proof, and adds it to the summary that k6 has written.
 func (r *results) writeProof(stdout io.Writer, p *proof, failures ...error) error {
 	text := p.text(errors.Join(failures...))
 	if _, err := stdout.Write(text); err != nil {
@@ -65,39 +63,16 @@ func (r *results) writeProof(stdout io.Writer, p *proof, failures ...error) erro
 	if err := os.WriteFile(r.path("proof.json"), append(machine, '\n'), 0o600); err != nil {
 		return err
 	}
-	if err := r.edit("summary.txt", func(old []byte) ([]byte, error) { return append(old, text...), nil }); err != nil {
+	summary, err := os.OpenFile(r.path("summary.txt"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
 		return err
 	}
-	err = r.edit("report.html", func(old []byte) ([]byte, error) {
-		var section bytes.Buffer
-		if err := proofSection().Execute(&section, p); err != nil {
-			return nil, err
-		}
-		return bytes.Replace(old, []byte(proofPlace), section.Bytes(), 1), nil
-	})
-	if err != nil {
+	_, err = summary.Write(text)
+	if err = errors.Join(err, summary.Close()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "\nreports: %s\n", r.dir)
 	return err
-}
-
-// edit changes a file that k6 has written. If there is none, k6's own failure says why.
-func (r *results) edit(name string, change func([]byte) ([]byte, error)) error {
-	text, err := os.ReadFile(r.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		text, err = change(text)
-	}
-	if err == nil {
-		err = os.WriteFile(r.path(name), text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("put the proof into %s: %w", name, err)
-	}
-	return nil
 }
 
 // shownProblems is how many contradictions are printed. proof.json has all of them.
@@ -126,14 +101,4 @@ func (p *proof) text(failure error) []byte {
 	}
 	fmt.Fprintln(&b, "\n"+verdict)
 	return b.Bytes()
-}
-
-// proofPlace is the placeholder for the proof that lib/report.js leaves.
-const proofPlace = "<!--proof-->"
-
-//go:embed proof.html
-var proofHTML string
-
-func proofSection() *template.Template {
-	return template.Must(template.New("proof").Parse(proofHTML))
 }

@@ -36,8 +36,8 @@ type group struct {
 	PerArrival float64 `json:"per_arrival"`
 	MaxDevices int     `json:"max_devices"` // 0: unlimited
 	Bound      int     `json:"bound"`       // devices that each has from the beginning
-	// LeaseSeconds is the length of the leases of their devices; 0: devices are bound. Longer than the load: what the
-	// journal acknowledges must not lapse.
+	// LeaseSeconds is the length of the leases of their devices; 0: devices are bound. Longer than the load, except for
+	// licenses whose devices only take leases that the journal calls so.
 	LeaseSeconds int `json:"lease_seconds"`
 }
 

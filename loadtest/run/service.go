@@ -36,7 +36,8 @@ func newService(ctx context.Context, cfg *config, progress *rig.Progress) (_ *se
 	}
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d)", cfg.scenario.Members, cfg.nodes)
 	s.stage, err = stage.New(ctx,
-		&stage.Config{Setup: cfg.Setup, Name: "load", Members: cfg.scenario.Members, Nodes: cfg.nodes})
+		&stage.Config{Setup: cfg.Setup, Name: "load", Members: cfg.scenario.Members, Nodes: cfg.nodes,
+			Flags: stage.Together()})
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +72,13 @@ func (s *service) stop() {
 	}
 }
 
-// clients returns a client of one address for each account. They share their connections.
+// clients returns a client of one address for each account. They share their connections. If the service was started
+// here, each request goes to a random node, so pages of one list come from several nodes.
 func (s *service) clients(url string) (all []*client.Client, err error) {
 	shared := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	if s.stage != nil {
+		shared.Transport = s.stage.Balancer()
+	}
 	for _, apiKey := range s.apiKeys {
 		c, err := client.New(url, apiKey, client.RetryFor(patience), client.WithHTTPClient(shared))
 		if err != nil {

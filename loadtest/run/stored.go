@@ -19,6 +19,7 @@ import (
 type stored struct {
 	licenses map[string]*storedLicense
 	orders   map[string]*client.Order
+	lists    []lists        // one for each account
 	totals   map[string]int // keys by family, of the whole store; nil if others use the store too
 }
 
@@ -45,17 +46,22 @@ func prove(ctx context.Context, s *service, seeds []*seeded, out *results, progr
 		return nil, err
 	}
 	defer accounts[0].CloseIdleConnections()
+	if err := awaitLapses(ctx, accounts, j); err != nil {
+		return nil, fmt.Errorf("wait until the leases have lapsed: %w", err)
+	}
 	st, err := readBack(ctx, accounts, j)
 	if err != nil {
 		return nil, fmt.Errorf("read back what is stored: %w", err)
 	}
+	if st.lists, err = readLists(ctx, accounts); err != nil {
+		return nil, fmt.Errorf("read the lists: %w", err)
+	}
 	if s.stage == nil {
 		return compare(j, st), nil
 	}
-	progress.Step("the nodes end; licet store verify")
+	progress.Step("the nodes end; licet store verify, also of a restored backup")
 	accounts[0].CloseIdleConnections()
 	var end trial.Report
-	end.Problems = s.stage.Contradictions(ctx)
 	st.totals = end.Leave(ctx, s.stage)
 	p := compare(j, st)
 	p.Problems = append(p.Problems, end.Problems...)

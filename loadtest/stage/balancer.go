@@ -18,7 +18,6 @@ type Balancer struct {
 	transport *http.Transport
 
 	sent   []atomic.Int64 // requests by node
-	open   []atomic.Int64 // requests that wait for an answer
 	broken atomic.Int64   // requests that were sent, and got none
 	moved  atomic.Int64   // refused by one node, and served by another
 }
@@ -29,7 +28,6 @@ func newBalancer(nodes []string) *Balancer {
 	return &Balancer{
 		nodes: nodes,
 		sent:  make([]atomic.Int64, len(nodes)),
-		open:  make([]atomic.Int64, len(nodes)),
 		transport: &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			MaxIdleConnsPerHost: connections,
@@ -41,36 +39,26 @@ func newBalancer(nodes []string) *Balancer {
 // aim is the context key of the node that requests are for.
 type aim struct{}
 
-type target struct {
-	node int
-	only bool // also while it is down
-}
-
 // Toward returns a context whose requests one node serves, while it is up.
 func Toward(ctx context.Context, node int) context.Context {
-	return context.WithValue(ctx, aim{}, target{node: node})
-}
-
-// AtNode returns a context whose requests one node serves, or none.
-func AtNode(ctx context.Context, node int) context.Context {
-	return context.WithValue(ctx, aim{}, target{node: node, only: true})
+	return context.WithValue(ctx, aim{}, node)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (b *Balancer) RoundTrip(r *http.Request) (*http.Response, error) {
-	to, aimed := r.Context().Value(aim{}).(target)
+	node, aimed := r.Context().Value(aim{}).(int)
 	if !aimed {
-		to.node = rand.IntN(len(b.nodes))
+		node = rand.IntN(len(b.nodes))
 	}
-	to.node %= len(b.nodes)
-	response, err := b.send(r, to.node)
+	node %= len(b.nodes)
+	response, err := b.send(r, node)
 	for range len(b.nodes) - 1 {
-		if to.only || !refusedConnection(err) {
+		if !refusedConnection(err) {
 			break
 		}
-		to.node = (to.node + 1) % len(b.nodes)
+		node = (node + 1) % len(b.nodes)
 		b.moved.Add(1)
-		response, err = b.send(r, to.node)
+		response, err = b.send(r, node)
 	}
 	if err != nil && !refusedConnection(err) {
 		b.broken.Add(1)
@@ -80,8 +68,6 @@ func (b *Balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (b *Balancer) send(r *http.Request, node int) (*http.Response, error) {
 	b.sent[node].Add(1)
-	b.open[node].Add(1)
-	defer b.open[node].Add(-1)
 	to := r.Clone(r.Context())
 	if r.GetBody != nil { // the try before may have read some of it
 		body, err := r.GetBody()

@@ -66,7 +66,7 @@ func TestBalancerSpreadsRequests(t *testing.T) {
 	}
 	before := served[1].Load()
 	for range 10 {
-		if _, err := post(AtNode(t.Context(), 1), b); err != nil {
+		if _, err := post(Toward(t.Context(), 1), b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,9 +86,6 @@ func TestBalancerSkipsDownNodes(t *testing.T) {
 	}
 	if b.moved.Load() != 10 || b.broken.Load() != 0 {
 		t.Errorf("%d requests moved, %d broken", b.moved.Load(), b.broken.Load())
-	}
-	if _, err := post(AtNode(t.Context(), 0), b); err == nil {
-		t.Error("a request for one node alone was served by another")
 	}
 }
 

@@ -2,13 +2,11 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"html"
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -77,23 +75,6 @@ func (b *Browser) Open(ctx context.Context, address string) (string, error) {
 		err = fmt.Errorf("the page answers HTTP %d: %.200s", status, page)
 	}
 	return page, err
-}
-
-// Form returns the address of a pay page's form, which must have the button.
-func (b *Browser) Form(page, address, action string) (string, error) {
-	found := regexp.MustCompile(`<form method="post" action="([^"]+)">`).FindStringSubmatch(page)
-	if found == nil || !strings.Contains(page, `name="action" value="`+action+`"`) {
-		return "", errors.New("the page has no form with that button")
-	}
-	base, err := url.Parse(address)
-	if err != nil {
-		return "", err
-	}
-	to, err := base.Parse(found[1])
-	if err != nil {
-		return "", err
-	}
-	return to.String(), nil
 }
 
 // Send sends the form to an address, and returns the address that this leads to, which may be at a payment provider.

@@ -2,9 +2,9 @@
 // front of the nodes, and a browser for the pay pages. The load test kills and restarts nodes, and verifies the store
 // afterwards.
 //
-// Package loadtest/rig starts single processes; this package puts them together. The programs run, shopday, webhookrun
-// and money use it, and deploy/observability/lab; compare starts its nodes itself. The load itself, its plan and its
-// verdict are in these programs.
+// Package loadtest/rig starts single processes; this package puts them together. The programs compare, run,
+// webhookrun and money use it, and deploy/observability/lab. The load itself, its plan and its verdict are in these
+// programs.
 //
 // Files:
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,16 +33,32 @@ func (s *Stage) Verify(ctx context.Context, where ...string) (map[string]int, er
 	return report.Summary.Families, failed
 }
 
-// VerifyRestored backs the store up, restores the backup, and verifies the restored store.
-func (s *Stage) VerifyRestored(ctx context.Context) (map[string]int, error) {
-	file, dir := filepath.Join(s.dir, "backup.db"), filepath.Join(s.dir, "restored")
+// VerifyRestored backs the store up, restores the backup, and verifies the restored store. The restored store must
+// have as many keys of each family as stored says, but for the registrations of nodes and delivery workers: these end
+// with leases.
+func (s *Stage) VerifyRestored(ctx context.Context, stored map[string]int) error {
+	dir, err := os.MkdirTemp(s.dir, "restored-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(s.dir, "backup.db")
 	if _, err := s.Licet.Command(ctx, "store", "backup", file, "--etcd-endpoints", s.Endpoints()); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := s.Licet.Command(ctx, "store", "restore", file, "--data-dir", dir); err != nil {
-		return nil, err
+		return err
 	}
-	return s.Verify(ctx, "--data-dir", dir)
+	restored, err := s.Verify(ctx, "--data-dir", dir)
+	want := maps.Clone(stored) // of Verify, once the nodes have ended
+	for _, leased := range []string{"node", "delivery_lease"} {
+		delete(want, leased)
+		delete(restored, leased)
+	}
+	if err == nil && !maps.Equal(want, restored) {
+		err = fmt.Errorf("the store has these keys by family: %v; the restored backup has: %v", want, restored)
+	}
+	return err
 }
 
 // Bugs returns what nodes have written into their logs and must never write: panics and data races.
@@ -56,11 +73,14 @@ func (s *Stage) Bugs() (found []string) {
 	return found
 }
 
-// KeepLogs writes the logs of all nodes into a directory, if one is named: first those of
+// KeepLogs writes the logs of all nodes into a directory, if one is named, and makes the directory: first the logs of
 // nodes that have ended, in the order of their ends.
 func (s *Stage) KeepLogs(dir string) error {
 	if dir == "" {
 		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("keep the logs: %w", err)
 	}
 	var errs []error
 	logs := s.Logs

@@ -23,8 +23,13 @@ const (
 	historyKept = "1h"
 )
 
-// BehindBalancer returns the flags of nodes that are reached through the balancer only.
-func BehindBalancer() []string { return []string{"--public-url", PublicURL, "--drain-delay", "300ms"} }
+// Together returns the flags of nodes that know of each other.
+func Together() []string { return []string{"--internal-listen", "127.0.0.1:0"} }
+
+// BehindBalancer returns the flags of nodes that know of each other and are reached through the balancer only.
+func BehindBalancer() []string {
+	return append(Together(), "--public-url", PublicURL, "--drain-delay", "300ms")
+}
 
 // Config describes a stage.
 type Config struct {
@@ -44,8 +49,6 @@ type Stage struct {
 
 	// Logs has the logs of nodes that have ended.
 	Logs []string
-	// LongestStop is the longest that a node has taken to end in order.
-	LongestStop time.Duration
 
 	dir string
 }
@@ -72,7 +75,7 @@ func New(ctx context.Context, cfg *Config) (_ *Stage, err error) {
 		return nil, err
 	}
 	for range cfg.Nodes {
-		n, err := s.Licet.StartNode(ctx, s.Etcd, append([]string{"--internal-listen", "127.0.0.1:0"}, cfg.Flags...)...)
+		n, err := s.Licet.StartNode(ctx, s.Etcd, cfg.Flags...)
 		if err != nil {
 			return nil, err
 		}
@@ -91,11 +94,9 @@ func (s *Stage) Balancer() *Balancer {
 	return newBalancer(addresses)
 }
 
-// Roll restarts one node after the other, each once the one before is ready again. The
-// flags replace earlier values.
-func (s *Stage) Roll(ctx context.Context, flags ...string) error {
+// Roll restarts one node after the other, each once the one before is ready again.
+func (s *Stage) Roll(ctx context.Context) error {
 	for _, n := range s.Nodes {
-		n.SetFlags(flags...)
 		if err := s.end(n); err != nil {
 			return err
 		}
@@ -114,9 +115,7 @@ func (s *Stage) end(n *rig.Node) error {
 	if !n.Running() {
 		return nil
 	}
-	began := time.Now()
 	err := n.End(stopTime)
-	s.LongestStop = max(s.LongestStop, time.Since(began))
 	s.keepLog(n)
 	if err != nil {
 		return err // it may not have ended yet

@@ -21,3 +21,17 @@ func TestStageThatCantBeSetUpLeavesNothing(t *testing.T) {
 		t.Errorf("it leaves %v, %v", left, err)
 	}
 }
+
+// TestKeptLogs keeps logs in a directory that is not there yet.
+func TestKeptLogs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "logs")
+	s := &Stage{Logs: []string{"first", "second"}}
+	if err := s.KeepLogs(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"node-1.log": "first", "node-2.log": "second"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 		return nil, err
 	}
 	if s.rounds < 1 {
-		return nil, fmt.Errorf("--rounds is %d: it must be at least 1", s.rounds)
+		return nil, fmt.Errorf("--rounds is %d: it must be from 1 to 7", s.rounds)
 	}
 	return s, nil
 }
@@ -54,10 +54,10 @@ func TestExitCodes(t *testing.T) {
 		}, rig.ExitFailed, "", "quiz: FAILED: no candidate\n"},
 		{"help", []string{"--help"}, nil, rig.ExitOK, "", "--rounds"},
 		{"a flag of its own", []string{"--rounds", "0"}, nil, rig.ExitUsage, "",
-			"quiz: --rounds is 0: it must be at least 1\n"},
+			"quiz: --rounds is 0: it must be from 1 to 7\n"},
 		{"no number", []string{"--rounds", "many"}, nil, rig.ExitUsage, "", "--rounds"},
 		{"a flag of all", []string{"--members", "0"}, nil, rig.ExitUsage, "",
-			"quiz: --members is 0: it must be at least 1\n"},
+			"quiz: --members is 0: it must be from 1 to 7\n"},
 		{"no flag", []string{"now"}, nil, rig.ExitUsage, "", "quiz: unexpected argument \"now\"\n"},
 		{"an unknown flag", []string{"--now"}, nil, rig.ExitUsage, "", "--now"},
 	} {

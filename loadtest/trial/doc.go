@@ -1,6 +1,6 @@
 // Package trial is the frame that load tests with a verdict share: the command line, a tally of operations and
-// problems, the kills of nodes, and the report. It knows no shop and no webhooks. The programs run, shopday, webhookrun
-// and money use it.
+// problems, the kills of nodes, and the report. It knows no shop and no webhooks. The programs run, webhookrun and
+// money use it.
 //
 // Files:
 //
@@ -8,6 +8,7 @@
 //	options.go  flags that every trial has
 //	tally.go    counts of operations and problems; clients that count repeated requests
 //	each.go     calls a function for each item of a list, several at a time
+//	scene.go    a service whose nodes are killed while a trial acts, from its start to its end
 //	havoc.go    when to kill a node, and killing it
 //	report.go   the report
 package trial

@@ -15,7 +15,7 @@ import (
 // operations wait before they would reach the kill after the next one. So nodes are killed
 // throughout, however fast the machine is.
 type Pace struct {
-	Kills      int
+	kills      int
 	operations int
 
 	mu     sync.Mutex
@@ -27,15 +27,15 @@ type Pace struct {
 
 // NewPace returns the pace of so many kills during so many operations.
 func NewPace(operations, kills int) *Pace {
-	p := &Pace{Kills: kills, operations: operations}
+	p := &Pace{kills: kills, operations: operations}
 	p.moved = sync.NewCond(&p.mu)
 	return p
 }
 
 // dueAt returns after how many operations a kill is due; the first kill is number 1.
-func (p *Pace) dueAt(kill int) int { return kill * p.operations / (p.Kills + 1) }
+func (p *Pace) dueAt(kill int) int { return kill * p.operations / (p.kills + 1) }
 
-// wait waits until a condition is met, or ctx ends. The lock is held.
+// wait waits until a condition is met, or ctx ends. The caller holds the lock.
 func (p *Pace) wait(ctx context.Context, met func() bool) {
 	stop := context.AfterFunc(ctx, func() {
 		p.mu.Lock()
@@ -52,26 +52,20 @@ func (p *Pace) wait(ctx context.Context, met func() bool) {
 func (p *Pace) Proceed(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait(ctx, func() bool { return p.killed+2 > p.Kills || p.done < p.dueAt(p.killed+2) })
+	p.wait(ctx, func() bool { return p.killed+2 > p.kills || p.done < p.dueAt(p.killed+2) })
 }
 
-// Operated counts an operation.
-func (p *Pace) Operated() {
+// Operated counts an operation, and returns how many there were.
+func (p *Pace) Operated() (done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
 	p.moved.Broadcast()
-}
-
-// Count is how many operations there were.
-func (p *Pace) Count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return p.done
 }
 
-// Finish records that there are no more operations.
-func (p *Pace) Finish() {
+// finish records that there are no more operations.
+func (p *Pace) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -82,15 +76,15 @@ func (p *Pace) Finish() {
 func (p *Pace) next(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.killed == p.Kills {
+	if p.killed == p.kills {
 		return false
 	}
 	p.wait(ctx, func() bool { return p.over || p.done >= p.dueAt(p.killed+1) })
 	return ctx.Err() == nil && !p.over
 }
 
-// Strike calls kill, which kills nodes and starts them again, whenever a kill is due, until operations end or ctx ends.
-func (p *Pace) Strike(ctx context.Context, kill func() error) error {
+// strike calls kill, which kills nodes and starts them again, whenever a kill is due, until operations end or ctx ends.
+func (p *Pace) strike(ctx context.Context, kill func() error) error {
 	for p.next(ctx) {
 		if err := kill(); err != nil {
 			return err

@@ -22,22 +22,28 @@ func TestPaceHasEveryKillComeInTime(t *testing.T) {
 		})
 	}
 	for kill := 1; p.next(t.Context()); kill++ {
-		if done := p.Count(); done < p.dueAt(kill) || done > p.dueAt(kill+1)+4 {
+		if done := p.count(); done < p.dueAt(kill) || done > p.dueAt(kill+1)+4 {
 			t.Errorf("kill %d came after %d operations, and was due at %d", kill, done, p.dueAt(kill))
 		}
 		p.restarted()
 	}
 	group.Wait()
-	if p.killed != kills || p.Count() != operations {
-		t.Errorf("%d kills, %d operations", p.killed, p.Count())
+	if p.killed != kills || p.count() != operations {
+		t.Errorf("%d kills, %d operations", p.killed, p.count())
 	}
+}
+
+func (p *Pace) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
 }
 
 // TestPaceEnds ends operations before the kills: waiting operations and kills give up.
 func TestPaceEnds(t *testing.T) {
 	p := NewPace(100, 10)
 	p.Operated()
-	p.Finish()
+	p.finish()
 	if p.next(t.Context()) {
 		t.Error("a kill is due though there are no operations any more")
 	}

@@ -1,14 +1,13 @@
 package trial
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"io"
 
 	"github.com/spf13/pflag"
 
 	"licet/loadtest/rig"
-	"licet/loadtest/stage"
 )
 
 // Options are the flags that every trial has.
@@ -17,6 +16,9 @@ type Options struct {
 	Seed     uint64
 	Members  int    // of etcd
 	KeepLogs string // directory; empty: they are not kept
+	// Of trials with KillFlags:
+	Kills int // how often a node is killed
+	Nodes int // of licet
 }
 
 // NewFlags begins the flags of a program; seed says what the seed decides. The program
@@ -29,6 +31,25 @@ func (o *Options) NewFlags(program string, stderr io.Writer, seed string) *pflag
 	return flags
 }
 
+// KillFlags adds the flags of a trial that kills nodes: kills is how often it does so, and about says when.
+func (o *Options) KillFlags(flags *pflag.FlagSet, kills int, about string) {
+	flags.IntVar(&o.Kills, "kills", kills, "how often a node is killed and started again"+about)
+	flags.IntVar(&o.Nodes, "nodes", 3, "nodes of licet; at least 2, so that some are up while others are not")
+}
+
+// CheckKills checks the values of these flags. There is at most one kill for four of so many operations.
+func (o *Options) CheckKills(operations int) error {
+	return cmp.Or(Between("kills", o.Kills, 0, operations/4), Between("nodes", o.Nodes, 2, 100))
+}
+
+// Between returns an error unless the value of a flag is within bounds.
+func Between(flag string, value, least, most int) error {
+	if value < least || value > most {
+		return fmt.Errorf("--%s is %d: it must be from %d to %d", flag, value, least, most)
+	}
+	return nil
+}
+
 // Parse adds the flags that every trial has, and reads the command line.
 func (o *Options) Parse(flags *pflag.FlagSet, args []string) error {
 	flags.IntVar(&o.Members, "members", 3, "members of etcd")
@@ -37,21 +58,8 @@ func (o *Options) Parse(flags *pflag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	switch {
-	case flags.NArg() > 0:
+	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.Members < 1:
-		return fmt.Errorf("--members is %d: it must be at least 1", o.Members)
 	}
-	return nil
-}
-
-// Stage starts etcd and nodes for a trial. more are flags of the nodes.
-func (o *Options) Stage(
-	ctx context.Context, progress *rig.Progress, program string, nodes int, more ...string,
-) (*stage.Stage, error) {
-	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", o.Members, nodes,
-		o.Seed)
-	return stage.New(ctx, &stage.Config{Setup: o.Setup, Name: program, Members: o.Members, Nodes: nodes,
-		Flags: append(stage.BehindBalancer(), more...)})
+	return Between("members", o.Members, 1, 7)
 }

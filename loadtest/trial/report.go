@@ -54,12 +54,15 @@ func (r *Report) Note(err error) {
 	}
 }
 
-// Leave ends the nodes of a stage in order, verifies the store, and looks for panics in the logs. It returns how many
-// keys of each family are stored.
+// Leave asks the nodes of a stage for licenses that contradict themselves, ends the nodes in order, verifies the store
+// and a restored backup of it, and looks for panics in the logs. It returns how many keys of each family are stored.
 func (r *Report) Leave(ctx context.Context, s *stage.Stage) map[string]int {
+	r.Problems = append(r.Problems, s.Contradictions(ctx)...)
 	r.Note(s.EndAll())
 	families, err := s.Verify(ctx)
-	r.Note(err)
+	if r.Note(err); err == nil {
+		r.Note(s.VerifyRestored(ctx, families))
+	}
 	r.Problems = append(r.Problems, s.Bugs()...)
 	return families
 }

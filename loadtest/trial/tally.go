@@ -31,6 +31,16 @@ func (t *Tally) Did(what string) {
 	t.done[what]++
 }
 
+// Done counts what was done, and reports whether that worked: an error is a problem. about names the subject.
+func (t *Tally) Done(what string, about any, err error) bool {
+	if err != nil {
+		t.Problem("%v: %s: %v", about, what, err)
+		return false
+	}
+	t.Did(what)
+	return true
+}
+
 // Problem adds a problem.
 func (t *Tally) Problem(format string, args ...any) {
 	t.mu.Lock()
@@ -60,20 +70,28 @@ func (t *Tally) Report() *Report {
 	return r
 }
 
+// CodeOf returns the code of a refusal, 0 for a success, and -1 without an answer.
+func CodeOf(err error) int {
+	var refused *client.Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &refused):
+		return refused.Code
+	default:
+		return -1
+	}
+}
+
 // answerTime is how long one request may take. The service ends its work on a request
 // within 4 seconds.
 const answerTime = 15 * time.Second
 
 // Client returns a client that sends its requests through a balancer and repeats them for
 // as long as patience. Each repetition is counted, with its reason.
-func (t *Tally) Client(
-	b *stage.Balancer, patience time.Duration, apiKey string, more ...client.Option,
-) (*client.Client, error) {
-	return client.New(stage.PublicURL, apiKey, append([]client.Option{
-		client.WithHTTPClient(&http.Client{Transport: b, Timeout: answerTime}),
-		client.RetryFor(patience),
-		client.OnRetry(t.again),
-	}, more...)...)
+func (t *Tally) Client(b *stage.Balancer, patience time.Duration, apiKey string) (*client.Client, error) {
+	return client.New(stage.PublicURL, apiKey, client.WithHTTPClient(&http.Client{Transport: b, Timeout: answerTime}),
+		client.RetryFor(patience), client.OnRetry(t.again))
 }
 
 func (t *Tally) again(err error, _ time.Duration) bool {

@@ -19,8 +19,8 @@ func (s *scene) deliver(ctx context.Context) error {
 	live := 2
 	all := live * s.plan.events
 	begun := int(s.delivered.Load())
-	show := s.progress.Long(all-begun, "%d deliveries are left, while nodes are killed %d times", all-begun,
-		s.cfg.kills-s.pace.Kills)
+	kills := s.cfg.Kills - s.cfg.Kills/2
+	show := s.Progress.Long(all-begun, "%d deliveries are left, while nodes are killed %d times", all-begun, kills)
 	for before, since := begun, time.Now(); ; {
 		now := int(s.delivered.Load())
 		show(now - begun)
@@ -33,10 +33,9 @@ func (s *scene) deliver(ctx context.Context) error {
 		if done || time.Since(since) > hopeless {
 			return ctx.Err()
 		}
-		kills := s.cfg.kills - s.pace.Kills
 		if s.late < kills && now-begun >= (s.late+1)*(all-begun)/(kills+1) {
 			s.late++
-			if err := s.havoc.Strike(ctx); err != nil {
+			if err := s.Havoc.Strike(ctx); err != nil {
 				return err
 			}
 		}

@@ -3,8 +3,8 @@
 // fails a fifth of the calls, and one hangs. See the chapter "webhook run" of loadtest/README.md.
 //
 // The plan is a list of customers: each buys a license, or uses a license that customers share, and activates it on
-// devices, some of which are removed again. loadtest/shopday plays what else a shop does, without webhooks. The command
-// line and the report's frame are in loadtest/trial; nodes, balancer and browser in loadtest/stage.
+// devices, some of which are removed again. The command line and the report's frame are in loadtest/trial; nodes,
+// balancer and browser in loadtest/stage.
 //
 // Files:
 //
@@ -16,7 +16,7 @@
 //	journal.go     which changes were acknowledged, and so must have an event
 //	receivers.go   the HTTP servers behind the endpoints
 //	delivering.go  waiting until the remaining events are delivered
-//	feed.go        following the feed of events during the run
+//	feed.go        reading the feed of events, and following the feed
 //	audit.go       the evidence of a run: comparing changes, feed and deliveries
 //	verdict.go     the verdict and the report
 package main

@@ -21,10 +21,8 @@ func withoutPayLink(body []byte) []byte {
 
 // event is an event of the feed.
 type event struct {
-	text     []byte // as the feed has it, without its pay link
-	id       string
-	sequence uint64
-	revision int64
+	text []byte // as the feed has it, without its pay link
+	id   string
 	change
 }
 
@@ -34,9 +32,7 @@ func parseEvent(text []byte) (event, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return event{}, fmt.Errorf("an event of the feed: %w: %.300s", err, text)
 	}
-	found := event{
-		text: withoutPayLink(text), id: e.ID, sequence: e.Sequence, revision: e.Revision, change: change{kind: e.Type},
-	}
+	found := event{text: withoutPayLink(text), id: e.ID, change: change{kind: e.Type}}
 	switch {
 	case e.Data.Order != nil:
 		found.subject = e.Data.Order.OrderNo
@@ -47,6 +43,20 @@ func parseEvent(text []byte) (event, error) {
 		found.device = e.Data.Device.DeviceID
 	}
 	return found, nil
+}
+
+// follow reads the feed with the Go client while the feed grows and nodes are killed, until ctx ends.
+func (s *scene) follow(ctx context.Context) error {
+	for e, err := range s.shop.desk.FollowEvents(ctx, client.EventFilter{}) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("follow the feed: %w", err)
+		}
+		s.followed = append(s.followed, e.ID)
+	}
+	return nil
 }
 
 // feedPage is how many events are read at a time.
@@ -79,29 +89,4 @@ func readFeed(ctx context.Context, c *client.Client) ([]event, error) {
 			return all, nil
 		}
 	}
-}
-
-// follower reads the feed while it grows and nodes are killed.
-type follower struct {
-	ids   []string
-	ended chan struct{}
-	err   error
-}
-
-// follow starts a follower, which ends with ctx.
-func follow(ctx context.Context, c *client.Client) *follower {
-	f := &follower{ended: make(chan struct{})}
-	go func() {
-		defer close(f.ended)
-		for e, err := range c.FollowEvents(ctx, client.EventFilter{}) {
-			if err != nil {
-				if ctx.Err() == nil {
-					f.err = fmt.Errorf("follow the feed: %w", err)
-				}
-				return
-			}
-			f.ids = append(f.ids, e.ID)
-		}
-	}()
-	return f
 }

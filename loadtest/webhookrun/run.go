@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,18 +21,15 @@ const (
 
 // scene is one run: the service, the shop, and its receivers.
 type scene struct {
-	cfg      *config
-	plan     *plan
-	stage    *stage.Stage
-	balancer *stage.Balancer
-	journal  *journal
-	shop     *shop
-	pace     *trial.Pace
-	havoc    *trial.Havoc
-	progress *rig.Progress
+	*trial.Scene
+	cfg     *config
+	plan    *plan
+	journal *journal
+	shop    *shop
 
 	reliable, unreliable, hanging *receiver
 
+	followed  []string     // ids of the events of the client that follows the feed
 	delivered atomic.Int64 // events that live endpoints have got for the first time
 	late      int          // kills while only deliveries were left
 	hurried   int
@@ -48,12 +44,11 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 		return nil, err
 	}
 	defer s.stop()
-	defer func() { err = errors.Join(err, s.stage.KeepLogs(cfg.KeepLogs)) }()
-	followed, err := s.play(ctx)
-	if err != nil {
+	defer func() { err = errors.Join(err, s.Stage.KeepLogs(cfg.KeepLogs)) }()
+	if err := s.play(ctx); err != nil {
 		return nil, errors.Join(err, s.journal.Err())
 	}
-	e, err := s.evidence(ctx, followed)
+	e, err := s.evidence(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.journal.Err())
 	}
@@ -63,10 +58,7 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 }
 
 func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scene, err error) {
-	s := &scene{
-		cfg: cfg, plan: newPlan(cfg.Seed, cfg.activations), journal: newJournal(), progress: progress,
-	}
-	s.pace = trial.NewPace(s.plan.operations, cfg.kills/2)
+	s := &scene{cfg: cfg, plan: newPlan(cfg.Seed, cfg.activations), journal: newJournal()}
 	defer func() {
 		if err != nil {
 			s.stop()
@@ -87,22 +79,16 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 		(*one.as).first = func() { s.delivered.Add(1) }
 	}
 	s.hanging.live = false
-	if s.stage, err = cfg.Stage(ctx, progress, programName, cfg.nodes, "--webhook-allow-networks",
-		"127.0.0.0/8"); err != nil {
+	if s.Scene, err = cfg.NewScene(ctx, progress, programName, s.plan.operations, cfg.Kills/2,
+		"--webhook-allow-networks", "127.0.0.0/8"); err != nil {
 		return nil, err
 	}
-	s.havoc = trial.NewHavoc(s.stage, cfg.Seed)
-	s.balancer = s.stage.Balancer()
-	apiKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, programName)
-	if err != nil {
-		return nil, err
-	}
-	s.shop = &shop{journal: s.journal, browser: stage.NewBrowser(s.balancer), proceed: s.pace.Proceed}
+	s.shop = &shop{journal: s.journal, browser: stage.NewBrowser(s.Balancer), proceed: s.Pace.Proceed}
 	// The clients do not give up while nodes may come back.
-	if s.shop.desk, err = s.journal.Client(s.balancer, 2*stage.Patience, apiKey); err != nil {
+	if s.shop.desk, err = s.journal.Client(s.Balancer, 2*stage.Patience, s.APIKey); err != nil {
 		return nil, err
 	}
-	s.shop.program, err = s.journal.Client(s.balancer, 2*stage.Patience, "")
+	s.shop.program, err = s.journal.Client(s.Balancer, 2*stage.Patience, "")
 	return s, err
 }
 
@@ -113,12 +99,7 @@ func (s *scene) receivers() []*receiver {
 
 // stop ends everything.
 func (s *scene) stop() {
-	if s.balancer != nil {
-		s.balancer.CloseIdleConnections()
-	}
-	if s.stage != nil {
-		s.stage.Stop()
-	}
+	s.Stop()
 	for _, r := range s.receivers() {
 		if r != nil {
 			r.stop()
@@ -127,30 +108,28 @@ func (s *scene) stop() {
 }
 
 // play runs the load until all events are delivered.
-func (s *scene) play(ctx context.Context) (*follower, error) {
+func (s *scene) play(ctx context.Context) error {
 	for _, r := range s.receivers() {
 		if err := s.subscribe(ctx, r); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := s.shop.open(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	// The follower stops once all events are in the feed.
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
-	followed := follow(following, s.shop.desk)
-	if err := s.operate(ctx); err != nil {
-		return nil, err
+	followed := make(chan error, 1)
+	go func() { followed <- s.follow(following) }()
+	err := s.operate(ctx)
+	if err == nil {
+		err = s.deliver(ctx)
 	}
-	if err := s.deliver(ctx); err != nil {
-		return nil, err
+	if err == nil { // there may be events that should not be there: they get time to come
+		rig.Rest(ctx, 3*time.Second)
 	}
-	// The feed may have events that it should not have: the follower gets time to see them.
-	rig.Rest(ctx, 3*time.Second)
 	unfollow()
-	<-followed.ended
-	return followed, errors.Join(followed.err, ctx.Err())
+	return errors.Join(err, <-followed, ctx.Err())
 }
 
 // subscribe makes the endpoint of a receiver, for all kinds of events.
@@ -165,32 +144,18 @@ func (s *scene) subscribe(ctx context.Context, r *receiver) error {
 
 // operate lets the customers act, while nodes are killed.
 func (s *scene) operate(ctx context.Context) error {
-	show := s.progress.Long(s.plan.operations,
+	show := s.Progress.Long(s.plan.operations,
 		"%d activations, and with orders and removals %d operations, while nodes are killed %d times",
-		s.plan.activations, s.plan.operations, s.pace.Kills)
-	operating, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var group sync.WaitGroup
-	var failed, rotated error
-	group.Go(func() {
-		failed = s.pace.Strike(operating, func() error {
-			if s.havoc.Times == s.pace.Kills/2 {
-				rotated = s.rotate(ctx)
-			}
-			return s.havoc.Strike(ctx)
-		})
-		if failed != nil {
-			cancel() // nothing would be proven any more
+		s.plan.activations, s.plan.operations, s.cfg.Kills/2)
+	s.shop.operated = func() { show(s.Pace.Operated()) }
+	var rotated error
+	err := trial.Act(ctx, s.Scene, s.plan.customers, func(ctx context.Context, c customerPlan) {
+		if c.n == len(s.plan.customers)/2 {
+			rotated = s.rotate(ctx)
 		}
+		s.shop.play(ctx, c)
 	})
-	s.shop.operated = func() {
-		s.pace.Operated()
-		show(s.pace.Count())
-	}
-	trial.Each(operating, s.plan.customers, s.shop.play)
-	s.pace.Finish()
-	group.Wait()
-	return errors.Join(failed, rotated, ctx.Err())
+	return errors.Join(err, rotated)
 }
 
 // rotate replaces a secret while everything goes on. Messages are signed with both secrets

@@ -25,11 +25,10 @@ func TestSmallRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.stop()
-	followed, err := s.play(ctx)
-	if err != nil {
+	if err := s.play(ctx); err != nil {
 		t.Fatalf("%v\n%v", err, s.journal.Err())
 	}
-	e, err := s.evidence(ctx, followed)
+	e, err := s.evidence(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,15 +50,26 @@ func TestSmallRun(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatalf("it never says %q", want)
 		}
-		if e, err = s.evidence(ctx, followed); err != nil {
+		if e, err = s.evidence(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	trialtest.Says(t, audit(e), "device.bound of "+s.shop.shared[0]+" unnoted", "who followed the feed missed its end")
+	trialtest.Says(t, audit(e), "device.bound of "+s.shop.shared[0]+" unnoted")
 
 	end := &trial.Report{}
 	s.shut(ctx, end)
 	trialtest.Nothing(t, end.Problems)
+
+	// A backup without one of the licenses.
+	stored, err := s.Stage.Verify(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored["license"]++
+	if err := s.Stage.VerifyRestored(ctx, stored); err == nil ||
+		!strings.Contains(err.Error(), "the restored backup has") {
+		t.Errorf("a license that is not in the backup: %v", err)
+	}
 }
 
 // TestRunThatCantBegin is given a program that is not there.
@@ -77,7 +87,7 @@ func TestRunThatCantBegin(t *testing.T) {
 func TestUsage(t *testing.T) {
 	trialtest.Refuses(t, parseConfig, map[string][]string{
 		"from 50":                        {"--activations", "5"},
-		"a quarter":                      {"--activations", "200", "--kills", "51"},
+		"from 0 to 50":                   {"--activations", "200", "--kills", "51"},
 		"--nodes is 1: it must":          {"--nodes", "1"},
 		"--members is 0: it must":        {"--members", "0"},
 		"--failures-each is -1: it must": {"--failures-each", "-1"},

@@ -9,8 +9,8 @@ import (
 )
 
 // evidence collects what the audit compares.
-func (s *scene) evidence(ctx context.Context, followed *follower) (*evidence, error) {
-	s.progress.Step("everything is read back, and compared")
+func (s *scene) evidence(ctx context.Context) (*evidence, error) {
+	s.Progress.Step("everything is read back, and compared")
 	feed, err := readFeed(ctx, s.shop.desk)
 	if err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (s *scene) evidence(ctx context.Context, followed *follower) (*evidence, er
 			return nil, err
 		}
 	}
-	e := &evidence{changes: maps.Clone(s.journal.changes), feed: feed, followed: followed.ids}
+	e := &evidence{changes: maps.Clone(s.journal.changes), feed: feed, followed: s.followed}
 	for _, r := range s.receivers() {
 		e.endpoints = append(e.endpoints, r.books())
 	}
@@ -42,13 +42,9 @@ func (s *scene) inspect(ctx context.Context, r *receiver) error {
 
 // report compares the evidence, and reports problems.
 func (s *scene) report(e *evidence) *trial.Report {
-	r := s.journal.Report()
-	r.Seed, r.Proven = s.cfg.Seed, "every event was delivered, and none was made up"
-	r.Count("nodes killed and started again", s.havoc.Times)
-	r.Count("… of which two at once", s.havoc.Both)
-	r.Count("… of which while only deliveries were left", s.late)
+	r := s.Report(&s.journal.Tally, "every event was delivered, and none was made up")
+	r.Count("kills while only deliveries were left", s.late)
 	r.Count("times that the unreliable endpoint was enabled again", s.hurried)
-	r.CountTraffic(s.balancer.Traffic())
 	r.Count("events in the feed", len(e.feed))
 	r.Problems = append(r.Problems, audit(e)...)
 	r.Line("ENDPOINT", "CALLS", "NOT ANSWERED WELL", "EVENTS TAKEN", "TAKEN ONCE MORE")
@@ -60,10 +56,6 @@ func (s *scene) report(e *evidence) *trial.Report {
 	if got, want := len(e.feed), s.plan.events; got != want {
 		r.Problem("%d events were planned, and the feed has %d", want, got)
 	}
-	// In a small run all may be delivered before the next kill is due.
-	if s.havoc.Times < s.pace.Kills {
-		r.Problem("nodes were killed %d times of %d", s.havoc.Times, s.pace.Kills)
-	}
 	if d := s.hanging.figures(); d.calls == 0 || d.events > 0 {
 		r.Problem("the hanging endpoint was called %d times, and took %d events", d.calls, d.events)
 	}
@@ -72,9 +64,6 @@ func (s *scene) report(e *evidence) *trial.Report {
 
 // shut ends the nodes in order, and verifies the store.
 func (s *scene) shut(ctx context.Context, r *trial.Report) {
-	s.progress.Step("the nodes end; licet store verify")
-	s.balancer.CloseIdleConnections()
-	r.Problems = append(r.Problems, s.stage.Contradictions(ctx)...)
 	s.hanging.stop() // otherwise each node waits for it
-	r.Leave(ctx, s.stage)
+	s.Shut(ctx, r)
 }

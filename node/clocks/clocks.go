@@ -15,22 +15,26 @@ import (
 )
 
 const (
-	// DefaultTolerance is by how much clocks may differ and still agree.
+	// DefaultTolerance is by how much clocks may differ before a node refuses requests.
 	DefaultTolerance = 2 * time.Second
-	// trustFor is how long a verdict allows the node to act by time.
-	trustFor = 30 * time.Second
-	// stepGrace bounds how long a node refuses requests only because its clock was set. New bounds take about three
+	// trustFor is how long a proof allows the node to act by time, from when the read began that proves it. A
+	// registration outlives its last stamp by more: it has a lease of ten seconds, renewed each 3.3 seconds.
+	trustFor = 6 * time.Second
+	// stepGrace bounds how long a node refuses requests only because its clock was set. New bounds take about two
 	// seconds; they take forever while the store takes no stamps.
 	stepGrace = 10 * time.Second
+	// startGrace bounds how long a node that starts is not ready only because its clock is not compared yet. A lone
+	// node has its verdict at once, and other nodes after about two seconds. A dead node counts for ten seconds.
+	startGrace = 5 * time.Second
+	// slept is by how much the clock may run ahead of the monotonic clock between two comparisons before the machine
+	// counts as asleep meanwhile. NTP slews a clock by less than a millisecond in that time.
+	slept = 100 * time.Millisecond
 )
 
 var (
 	// ErrUntrusted reports that the node does not act by time at present. Nothing was executed.
-	ErrUntrusted = fmt.Errorf("the node does not act by its clock: %w", &licensing.Error{
-		Reason:  licensing.ReasonUnavailable,
-		Message: "the node's clock is not known to agree with the clocks of most nodes; nothing was changed",
-	})
-	errDiffers = &licensing.Error{
+	ErrUntrusted = fmt.Errorf("the node does not act by its clock: %w", licensing.ErrClockInDoubt)
+	errDiffers   = &licensing.Error{
 		Reason:  licensing.ReasonUnavailable,
 		Message: "the node's clock differs from the clocks of most nodes; nothing was changed",
 	}
@@ -75,15 +79,29 @@ type Comparison struct {
 	newest   time.Time     // the latest time that Stamp has returned
 	// suspect: the clock has differed from another node's clock, and has not agreed with one since.
 	suspect bool
+	ahead   ahead
+	own     join // of this node
+}
+
+// proof says that most clocks were within a distance of the node's clock, as the clock was set then.
+type proof struct {
+	within time.Duration
+	zero   time.Time     // the wall time at the monotonic time 0, as the clock was set then
+	at     time.Duration // when the read began that proves it; monotonic
 }
 
 // state is the result of the latest comparison. It never changes.
 type state struct {
 	verdict verdict
+	proof   *proof        // the latest, unless a later comparison contradicts the proof; nil: none
 	zero    time.Time     // the wall time at the monotonic time 0, as the clock was set then
 	at      time.Duration // of the comparison; monotonic
 	// refuseUntil: requests are refused until this monotonic time, since the clock was set.
 	refuseUntil time.Duration
+	// startsUntil: the node is not ready until this monotonic time, since it has had no verdict yet.
+	startsUntil time.Duration
+	// ahead: the clock may be ahead of another node's clock, see mayBeAhead. Before the first comparison it may be.
+	ahead bool
 }
 
 // New returns a Comparison that has compared nothing yet: the node serves, and does not act by time.
@@ -93,7 +111,8 @@ func New(cfg Config) *Comparison {
 	}
 	c := &Comparison{cfg: cfg, evidence: evidence{}}
 	wall, elapsed := c.now()
-	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed})
+	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed, startsUntil: elapsed + startGrace, ahead: true})
+	c.ahead.doubtUntil = elapsed + startGrace
 	c.report(undecided, nil)
 	return c
 }
@@ -116,13 +135,13 @@ func (c *Comparison) now() (wall time.Time, elapsed time.Duration) {
 	return wall.Round(0), elapsed
 }
 
-// stepped returns by how much the clock was set since a state.
-func (s *state) stepped(wall time.Time, elapsed time.Duration) time.Duration {
-	return wall.Sub(s.zero.Add(elapsed))
+// stepped returns by how much the clock was set since it showed zero at the monotonic time 0.
+func stepped(zero, wall time.Time, elapsed time.Duration) time.Duration {
+	return wall.Sub(zero.Add(elapsed))
 }
 
 // beyond reports whether a difference is more than the tolerance.
-func (c *Comparison) beyond(d time.Duration) bool { return d > c.cfg.Tolerance || d < -c.cfg.Tolerance }
+func (c *Comparison) beyond(d time.Duration) bool { return d.Abs() > c.cfg.Tolerance }
 
 // Refusal returns why the node must refuse all requests at present; nil if it may serve. Refusal costs a look at the
 // clock.
@@ -135,11 +154,23 @@ func (c *Comparison) Refusal() error {
 	switch {
 	case s.verdict == differs:
 		return errDiffers
-	case elapsed < s.refuseUntil, elapsed-s.at < stepGrace && c.beyond(s.stepped(wall, elapsed)):
+	case elapsed < s.refuseUntil, elapsed-s.at < stepGrace && c.beyond(stepped(s.zero, wall, elapsed)):
 		return errStepped
 	default:
 		return nil
 	}
+}
+
+// Unready returns why no requests should be sent to the node at present; nil if they may. Besides Refusal, a node that
+// has just started is not ready before its clock is compared, for startGrace at most.
+func (c *Comparison) Unready() error {
+	if err := c.Refusal(); err != nil || c == nil {
+		return err
+	}
+	if _, elapsed := c.now(); elapsed < c.state.Load().startsUntil {
+		return ErrUntrusted
+	}
+	return nil
 }
 
 // Untrusted returns ErrUntrusted unless the node may act by time at present: remove or record what has ended.
@@ -147,9 +178,9 @@ func (c *Comparison) Untrusted() error {
 	if c == nil {
 		return nil
 	}
-	s := c.state.Load()
+	p := c.state.Load().proof
 	wall, elapsed := c.now()
-	if s.verdict != agrees || elapsed-s.at > trustFor || c.beyond(s.stepped(wall, elapsed)) {
+	if p == nil || elapsed-p.at > trustFor || p.within+stepped(p.zero, wall, elapsed).Abs() > MaxApart {
 		return ErrUntrusted
 	}
 	return nil
@@ -173,8 +204,11 @@ func (c *Comparison) Stamp() time.Time {
 // Compare implements store.Stamper.
 func (c *Comparison) Compare(stamps []store.Stamp) {
 	nodes := make([]store.Incarnation, len(stamps))
+	own := int64(0) // identifies the registration of this node; 0: there is none
 	for i := range stamps {
-		nodes[i] = stamps[i].Node
+		if nodes[i] = stamps[i].Node; nodes[i] == c.cfg.Self {
+			own = stamps[i].Created
+		}
 	}
 	c.nodes.Store(&nodes)
 	c.mu.Lock()
@@ -182,23 +216,37 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	last := c.state.Load()
 	wall, elapsed := c.now()
 	next := &state{zero: wall.Add(-elapsed), at: elapsed}
-	next.refuseUntil = last.refuseUntil
-	step := last.stepped(wall, elapsed)
+	next.refuseUntil, next.startsUntil = last.refuseUntil, last.startsUntil
+	step := stepped(last.zero, wall, elapsed)
 	if c.beyond(step) {
 		c.cfg.Log.Warn().Stringer("by", step.Round(time.Millisecond)).
 			Msg("the clock was set; the node compares it again with the clocks of the other nodes")
-		c.suspect = false
 		next.refuseUntil = elapsed + stepGrace
+		c.ahead.doubtUntil = elapsed + stepGrace
 		clear(c.evidence)
 	}
 	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
-	if c.beyond(step) {
+	if c.beyond(step) || step > slept {
 		c.evidence.forgetReads()
 	}
 	others := c.evidence.bounds(next.zero)
-	next.verdict = c.decide(others, wall)
+	if c.own.created != own {
+		c.own = join{own, elapsed}
+	}
+	before := earlier(others, c.own, elapsed)
+	next.verdict = c.decide(others, wall, own != 0 && before <= MaxApart)
+	next.ahead = c.mayBeAhead(next.verdict, others, elapsed)
+	switch {
+	case next.verdict == agrees:
+		next.proof = &proof{max(before, majority(others, bounds.far)), next.zero, c.began}
+	case own != 0 && next.verdict == undecided && len(others) > 0 && tooWide(others):
+		next.proof = last.proof
+	}
 	if next.verdict != undecided || len(others) < 2 {
 		next.refuseUntil = 0
+	}
+	if next.verdict != undecided {
+		next.startsUntil = 0
 	}
 	if next.verdict != last.verdict {
 		c.log(next.verdict, others)
@@ -207,10 +255,23 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	c.state.Store(next)
 }
 
-// decide returns the verdict that follows from the other nodes' bounds, and for a lone node from its own past.
-func (c *Comparison) decide(others []bounds, wall time.Time) verdict {
+// Leave implements store.Stamper.
+func (c *Comparison) Leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.state.Load()
+	next.proof = nil
+	c.state.Store(&next)
+}
+
+// decide returns the verdict that follows from the other nodes' bounds, and for a lone node from its own past. A node
+// does not agree unless it may: it is registered, so that no other nodes form a majority without it, and is near the
+// nodes that may still act by an earlier majority.
+func (c *Comparison) decide(others []bounds, wall time.Time, may bool) verdict {
 	v := decide(others, c.cfg.Tolerance)
 	switch {
+	case v == agrees && !may:
+		return undecided
 	case len(others) > 0 && v == agrees:
 		c.suspect = false
 	case len(others) > 0:
@@ -224,7 +285,7 @@ func (c *Comparison) decide(others []bounds, wall time.Time) verdict {
 // farthest returns the greatest difference that is proven.
 func farthest(others []bounds) (most time.Duration) {
 	for _, b := range others {
-		if d := b.differ(); max(d, -d) > max(most, -most) {
+		if d := b.differ(); d.Abs() > most.Abs() {
 			most = d
 		}
 	}

@@ -23,10 +23,16 @@ type bench struct {
 
 type benchNode struct {
 	*Comparison
-	ahead   time.Duration // of the true time
-	gone    bool
-	stamp   store.Stamp // as it is stored
-	metrics *metrics.Metrics
+	ahead time.Duration // of the true time
+	gone  bool
+	// silent: the node has died, and its registration has not ended.
+	silent bool
+	// unregistered: the node reads the stamps and stores none.
+	unregistered bool
+	sleeps       time.Duration // after the node's next read, before the comparison
+	slept        time.Duration // in all; the monotonic clock stood still
+	stamp        store.Stamp   // as it is stored
+	metrics      *metrics.Metrics
 }
 
 // newBench makes nodes whose clocks are ahead by some times.
@@ -44,29 +50,33 @@ func (b *bench) add(ahead time.Duration) *benchNode {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	n.stamp = store.Stamp{Node: id, Created: int64(len(b.nodes) + 1)}
 	n.Comparison = New(Config{Self: id, Metrics: n.metrics, Log: zerolog.Nop(),
-		Clock: func() (time.Time, time.Duration) { return start.Add(b.elapsed + n.ahead), b.elapsed }})
+		Clock: func() (time.Time, time.Duration) { return start.Add(b.elapsed + n.ahead), b.elapsed - n.slept }})
 	b.nodes = append(b.nodes, n)
 	return n
 }
 
-// rounds lets so many seconds pass, in each of which each node stores its stamp and reads all others.
+// every is how often nodes store their stamps.
+const every = 500 * time.Millisecond
+
+// rounds lets every pass so many times. Each time each node stores its stamp and reads all others.
 func (b *bench) rounds(count int) {
 	for range count {
 		for _, n := range b.nodes {
-			b.elapsed += time.Second / time.Duration(len(b.nodes))
-			if n.gone {
+			b.elapsed += every / time.Duration(len(b.nodes))
+			if n.gone || n.silent {
 				continue
 			}
 			at := n.Stamp()
-			if !b.full {
+			if !b.full && !n.unregistered {
 				n.stamp.At, n.stamp.Version = at, n.stamp.Version+1
 			}
 			var read []store.Stamp
 			for _, other := range b.nodes {
-				if !other.gone && other.stamp.Version > 0 {
+				if !other.gone && !other.unregistered && other.stamp.Version > 0 {
 					read = append(read, other.stamp)
 				}
 			}
+			b.elapsed, n.slept, n.sleeps = b.elapsed+n.sleeps, n.slept+n.sleeps, 0
 			n.Compare(read)
 		}
 	}
@@ -102,6 +112,16 @@ func (b *bench) want(when, states string) {
 	}
 }
 
+// wantReady demands of each node whether it is ready.
+func (b *bench) wantReady(when string, ready ...bool) {
+	b.t.Helper()
+	for i, n := range b.nodes {
+		if got := n.Unready() == nil; got != ready[i] {
+			b.t.Errorf("%s node %d is ready: %v", when, i, got)
+		}
+	}
+}
+
 // enough is how many rounds decide.
 const enough = 5
 
@@ -124,7 +144,7 @@ func TestMajority(t *testing.T) {
 		{"a century behind", []time.Duration{0, 0, -100 * 365 * day}, "ssr"},
 	} {
 		b := newBench(t, c.ahead...)
-		b.rounds(enough)
+		b.rounds(enough + int(trustFor/every)) // the clock of the first node may be wrong
 		b.want(c.name, c.want)
 	}
 }
@@ -133,10 +153,13 @@ func TestMajority(t *testing.T) {
 func TestFirstSeconds(t *testing.T) {
 	b := newBench(t, 0, 9*day, 0)
 	b.want("at first", "uuu")
+	b.wantReady("at first", false, false, false)
 	b.rounds(1)
 	b.want("after a round", "suu") // the first saw no other
+	b.wantReady("after a round", true, false, false)
 	b.rounds(enough)
 	b.want("later", "srs")
+	b.wantReady("later", true, false, true)
 	for i, state := range []string{"agrees", "differs", "agrees"} {
 		for _, other := range []string{"agrees", "differs", "undecided"} {
 			want := 0.0
@@ -159,6 +182,26 @@ func TestFirstSeconds(t *testing.T) {
 	b.want("beside a new node", "srsu")
 	b.rounds(enough)
 	b.want("beside a known node", "srss")
+}
+
+// TestReady: a lone node is ready at once, and a node whose clock can't be compared some seconds after its start.
+func TestReady(t *testing.T) {
+	b := newBench(t, 0)
+	b.wantReady("at first", false)
+	b.rounds(1)
+	b.wantReady("alone", true)
+	b = newBench(t, 0, 9*day)
+	b.elapsed = startGrace - time.Millisecond
+	b.wantReady("not compared", false, false)
+	b.elapsed = startGrace
+	b.wantReady("not compared for long", true, true)
+	b.rounds(enough)
+	b.want("two that differ", "uu")
+	b.wantReady("two that differ", true, true)
+	var none *Comparison
+	if none.Unready() != nil {
+		t.Error("nil is not ready")
+	}
 }
 
 // TestStep: a node notices at once that its clock was set, and a cluster decides within seconds.
@@ -200,7 +243,7 @@ func TestSleepOfAllMachines(t *testing.T) {
 		Log: zerolog.Nop(), Clock: func() (time.Time, time.Duration) { return wall, elapsed }})
 	pass := func(d time.Duration) { wall, elapsed = wall.Add(d), elapsed+d }
 	stamps := func(version int64) (list []store.Stamp) {
-		for node := range byte(2) {
+		for _, node := range []byte{1, 2, 9} {
 			list = append(list, store.Stamp{Node: store.Incarnation{node}, At: wall, Created: 1, Version: version})
 		}
 		return list
@@ -226,6 +269,25 @@ func TestSleepOfAllMachines(t *testing.T) {
 	}
 }
 
+// TestShortSleep: a machine that sleeps for less than the tolerance does not lead its node to wrong bounds.
+func TestShortSleep(t *testing.T) {
+	b := newBench(t, 0, 0, 0)
+	b.rounds(enough)
+	n := b.nodes[0]
+	for range 20 {
+		n.sleeps = DefaultTolerance - 100*time.Millisecond
+		for range enough {
+			b.rounds(1)
+			for _, other := range n.evidence.bounds(n.state.Load().zero) {
+				if other.near() > 0 {
+					t.Fatalf("a clock that is right is proven to differ: %+v", other)
+				}
+			}
+		}
+		b.want("after a short sleep", "sss")
+	}
+}
+
 // TestLone: a lone node can only tell that its clock is behind its own newest stamp.
 func TestLone(t *testing.T) {
 	b := newBench(t, 0)
@@ -238,7 +300,7 @@ func TestLone(t *testing.T) {
 	b.nodes[0].ahead = day - time.Minute
 	b.rounds(1)
 	b.want("set back", "u")
-	b.rounds(50)
+	b.rounds(110)
 	b.want("not yet where it was", "u")
 	b.rounds(20)
 	b.want("past its newest stamp", "s")
@@ -255,6 +317,9 @@ func TestOthersGone(t *testing.T) {
 	b.nodes[1].gone = true
 	b.rounds(enough)
 	b.want("one, which was wrong", "--u")
+	b.nodes[2].sleeps = 3 * time.Second
+	b.rounds(enough)
+	b.want("after a sleep", "--u")
 	b.nodes[2].ahead = 0
 	b.rounds(enough)
 	b.want("set right", "--u") // its newest stamp is days later
@@ -279,7 +344,7 @@ func TestStoreFails(t *testing.T) {
 	b.nodes[0].ahead = time.Minute
 	b.rounds(3)
 	b.want("full, and set", "rsr")
-	b.rounds(10)
+	b.rounds(20)
 	b.want("full, and set some time ago", "usr")
 	b.full = false
 	b.rounds(enough)
@@ -291,6 +356,7 @@ func TestStoreFails(t *testing.T) {
 	b.want("cut off for a while", "sss")
 	b.elapsed += 2 * time.Second
 	b.want("cut off for long", "uuu")
+	b.elapsed += stepGrace
 	b.nodes[0].ahead = day
 	b.want("cut off and set", "uuu")
 	b.rounds(enough)

@@ -3,7 +3,7 @@
 //
 // # What a stamp proves
 //
-// Each second a node stores its time, its stamp, in its registration, and reads all registrations in the same
+// Each half second a node stores its time, its stamp, in its registration, and reads all registrations in the same
 // transaction. A node makes each stamp after the answer to its transaction before, and the transaction compares the
 // revision of the registration. So the stamps of one node are stored in the order in which they were made, and a
 // request that was on its way for long stores nothing.
@@ -15,24 +15,47 @@
 //     v. So version v+2 was made after that read began. If the stamp is earlier than the reader's clock was then, the
 //     other clock is behind by the difference at least.
 //
-// The two bounds lie about three seconds apart, however long requests take: a slow request widens the bounds, and never
-// makes them wrong. A difference is proven once it exceeds the tolerance by that much at most. The stamp of a dead node
-// goes with the lease of its registration, within ten seconds. Until then its bounds stay as they are.
+// The two bounds lie about one second apart. Requests to the store that take r seconds widen the bounds by up to 3 r,
+// and never make them wrong. The stamp of a dead node goes with the lease of its registration, within ten seconds.
+// Until then its bounds stay as they are.
 //
 // # What a node does
 //
-// All nodes are counted, but only nodes with both bounds have a vote. Nodes whose clocks are not proven to differ by
-// more than the tolerance agree.
+//   - A node agrees if the bounds prove that a majority of all registered nodes, itself included, is within MaxApart of
+//     its clock, and it has read its own registration among them. The node serves, and acts by time: it gives
+//     leases, and sweeps remove claims and events, record ends, and try refunds.
+//   - A node refuses all requests if it is proven to differ by more than the tolerance from a majority whose nodes are
+//     not proven to differ from each other. Such a majority needs three nodes.
+//   - Any other node serves, and does not act by time. It gives and renews no leases: their ends would be as wrong as
+//     its clock. It makes no receipts and no sets of receipt keys if its clock may be ahead of another node's clock:
+//     devices take their times for the service's. So of two nodes that differ, the node that is behind makes them.
 //
-//   - A node that agrees with a majority, itself included, serves, and acts by time: sweeps remove claims and events,
-//     record ends, and try refunds.
-//   - A node that differs from a majority whose nodes agree with each other refuses all requests. Such a majority needs
-//     three nodes.
-//   - Any other node serves, and does not act by time.
+// So two nodes that act by time differ by at most 2 × MaxApart = 4.8 s: two majorities of the same nodes have a node in
+// common, and each of the two nodes is within MaxApart of this node. That also holds while one node joins or leaves.
+// licensing.LeaseGuard is 5 s. A proof holds for trustFor from the beginning of its read, although later bounds are too
+// wide to prove it again. It ends at once if the bounds contradict it, if another node joins, if the node's own
+// registration is gone, or if the proven distance and a step of the node's own clock add up to more than MaxApart.
+//
+// Several nodes that join at once can be a majority without the nodes that were there before, and one of these may not
+// have read since. So until a node has known of another node for trustFor, it agrees only if half of the nodes that
+// registered before that node, or more, are near, too. In a cluster that starts, all nodes wait for trustFor if the
+// clock of the first node is wrong, and no longer than for their bounds if it is right.
+//
+// No node acts by time without being registered. A node that leaves stays registered until it has answered its last
+// command, and drops its proof before it removes the registration. A node that is cut off or paused drops its proof by
+// trustFor, which is less than its registration outlives its last stamp.
+//
+// A node that starts is not ready before its first verdict, for startGrace at most: until then it serves the requests
+// that come all the same. A lone node has its verdict with its first stamp.
 //
 // With two nodes that differ, nothing shows which of them is right. A lone node can only refuse a clock that is behind
 // the newest stamp that the node has stored: then it does not act by time. Nothing shows a lone node that its clock
-// is ahead. But a node that has differed from another node does not act by time because the other node has gone.
+// is ahead. But a node that has differed from another node does not act by time because the other node has gone. It
+// does so only once it agrees with another node, or has started again.
+//
+// A lone node counts as ahead only if another node was proven to be behind, and was the last that it was compared with.
+// A node that starts counts as ahead until it is compared, for startGrace at most, and a node whose clock was set for
+// stepGrace at most.
 //
 // # Steps
 //
@@ -40,7 +63,8 @@
 // comparing wall time with monotonic time: in each comparison of stamps, and before each write that depends on time.
 // After a step of more than the tolerance the node discards all bounds. In a cluster of at least three nodes it refuses
 // requests until new bounds decide, or stepGrace has passed. The monotonic clock of Linux stops while the machine
-// sleeps; that looks like a step too.
+// sleeps; that looks like a step too. After any step forward of more than slept the node forgets when its reads began:
+// they began earlier than the monotonic clock says.
 //
 // # Failures of the store
 //
@@ -50,6 +74,7 @@
 //
 // # Files
 //
+//	ahead.go     whether the clock may be ahead of another node's clock
 //	clocks.go    Comparison: the verdict on a node's clock, and what the node may do
 //	evidence.go  what the stamps of the other nodes prove
 //	verdict.go   the verdict that follows from the bounds

@@ -14,13 +14,20 @@ type evidence map[store.Incarnation]*witness
 // witness is what one other node's stamps prove. The newest stamp was made between the monotonic times after and
 // before.
 type witness struct {
-	created, version int64
-	stamp            time.Time
-	after, before    time.Duration
-	bounded          bool // after is known
+	join
+	version       int64
+	stamp         time.Time
+	after, before time.Duration
+	bounded       bool // after is known
 	// seen holds for older versions when the last read that returned the version began, the newest version last.
 	// Only the newest version below the current version minus one is needed, and all versions above that.
 	seen []sighting
+}
+
+// join is the beginning of a node's registration.
+type join struct {
+	created int64         // registrations that began later have higher numbers
+	known   time.Duration // when this node knew of the registration; monotonic
 }
 
 type sighting struct {
@@ -39,7 +46,7 @@ func (e evidence) learn(self store.Incarnation, stamps []store.Stamp, began, end
 		present[s.Node] = true
 		w := e[s.Node]
 		if w == nil || w.created != s.Created {
-			w = &witness{created: s.Created}
+			w = &witness{join: join{s.Created, ended}}
 			e[s.Node] = w
 		}
 		if w.version != s.Version {
@@ -56,10 +63,10 @@ func (e evidence) learn(self store.Incarnation, stamps []store.Stamp, began, end
 }
 
 // forgetReads forgets when reads began. A read that began before the machine slept began earlier than its monotonic
-// time says.
+// time says, so stamps that were made after that read prove nothing of the other clock being behind.
 func (e evidence) forgetReads() {
 	for _, w := range e {
-		w.seen = nil
+		w.seen, w.bounded = nil, false
 	}
 }
 
@@ -96,7 +103,7 @@ func (e evidence) bounds(zero time.Time) []bounds {
 		between := func(at time.Duration) time.Duration {
 			return min(max(w.stamp.Sub(zero.Add(at)), -extreme), extreme)
 		}
-		b := bounds{least: between(w.before), known: w.bounded}
+		b := bounds{least: between(w.before), known: w.bounded, join: w.join}
 		if w.bounded {
 			b.most = between(w.after)
 		}

@@ -1,13 +1,24 @@
 package clocks
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"licet/licensing"
+)
+
+// MaxApart is by how much a node's clock may be proven to differ at most from the clocks of a majority if the node acts
+// by time. Any two majorities have a node in common, so two nodes that act by time differ by at most 2 × MaxApart. That
+// is less than licensing.LeaseGuard: a lease goes to another device only once it has ended by every such clock.
+const MaxApart = licensing.LeaseGuard/2 - 100*time.Millisecond
 
 // verdict says how the clock of a node compares with the clocks of the other nodes.
 type verdict int
 
 const (
 	undecided verdict = iota // no majority is known to agree with the node, or to differ from it
-	agrees                   // a majority of the nodes, with this node, agrees
+	agrees                   // a majority of the nodes, with this node, is proven to be within MaxApart of the node
 	differs                  // the node differs from a majority, whose nodes agree with each other
 )
 
@@ -20,14 +31,8 @@ func (v verdict) String() string {
 type bounds struct {
 	least, most time.Duration
 	known       bool // both bounds are; else only least is
+	join        join // of the other node
 }
-
-// maxWidth bounds how far the bounds of a node with a vote lie apart. Wider bounds say too little: nodes record an end
-// two minutes after it, which allows for clocks that are wrong by one minute.
-const maxWidth = 30 * time.Second
-
-// hasVote reports whether b bounds a clock from both sides, and tightly enough.
-func (b bounds) hasVote() bool { return b.known && b.most-b.least <= maxWidth }
 
 // differ returns by how much the other clock is proven to differ: positive if it is ahead, negative if it is behind,
 // 0 if nothing is proven.
@@ -42,41 +47,78 @@ func (b bounds) differ() time.Duration {
 	}
 }
 
+// near returns how far apart the clocks are at least; far returns how far apart they are at most.
+func (b bounds) near() time.Duration { return b.differ().Abs() }
+
+func (b bounds) far() time.Duration {
+	if !b.known {
+		return 2 * extreme
+	}
+	return max(b.least.Abs(), b.most.Abs())
+}
+
+// majority returns the smallest distance from this node's clock within which most clocks are, this node's own included.
+func majority(others []bounds, distance func(bounds) time.Duration) time.Duration {
+	all := []time.Duration{0}
+	for _, b := range others {
+		all = append(all, distance(b))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// earlier returns the smallest distance from this node's clock within which half of the clocks were, or more, of each
+// set of nodes that the cluster may have had less than trustFor before a monotonic time, this node's own clock
+// included. A node that has not read since then may still act by time as a majority of the earlier set has allowed: a
+// majority and half of the nodes have a node in common. own is the join of this node.
+func earlier(others []bounds, own join, now time.Duration) (within time.Duration) {
+	nodes := append(slices.Clone(others), bounds{known: true, join: own})
+	slices.SortFunc(nodes, func(a, b bounds) int { return cmp.Compare(a.join.created, b.join.created) })
+	var before []time.Duration
+	for _, b := range nodes {
+		if len(before) > 0 && now-b.join.known < trustFor {
+			within = max(within, before[(len(before)-1)/2])
+		}
+		before = append(before, b.far())
+		slices.Sort(before)
+	}
+	return within
+}
+
+// tooWide reports whether narrower bounds could prove that a majority is within MaxApart. Not if a node lacks a bound:
+// that node has just joined, and may be part of another majority soon.
+func tooWide(others []bounds) bool {
+	joined := slices.ContainsFunc(others, func(b bounds) bool { return !b.known })
+	return !joined && majority(others, bounds.near) <= MaxApart
+}
+
 // decide returns the verdict on a node's clock, from the bounds of all other nodes.
 //
-// Two clocks agree unless their bounds prove that they differ by more than the tolerance: if their bounds, each widened
-// by half of the tolerance, overlap. Intervals that overlap in pairs have a point in common. So the largest set of
-// clocks that agree with each other belongs to the point that most of the widened intervals cover (Marzullo's
-// algorithm, which NTP uses too), and one such point is the beginning of an interval.
+// The node agrees if a majority is proven to be within MaxApart. The node differs from a majority whose clocks are each
+// proven to differ by more than the tolerance from the node's, and not from each other: their bounds, each widened by
+// half of the tolerance, overlap. Intervals that overlap in pairs have a point in common. So the largest set of such
+// clocks belongs to the point that most of the widened intervals cover (Marzullo's algorithm, which NTP uses too), and
+// one such point is the beginning of an interval.
 func decide(others []bounds, tolerance time.Duration) verdict {
-	half := tolerance / 2
-	majority := (len(others)+1)/2 + 1
-	points := []time.Duration{-half} // of this node, whose bounds are 0 and 0
+	var apart []bounds
 	for _, b := range others {
-		if b.hasVote() {
-			points = append(points, b.least-half)
+		if b.known && b.near() > tolerance {
+			apart = append(apart, b)
 		}
 	}
-	for _, at := range points {
-		agree, apart := 0, 0
-		if -half <= at && at <= half {
-			agree++
-		}
-		for _, b := range others {
-			if !b.hasVote() || at < b.least-half || b.most+half < at {
-				continue
-			}
-			agree++
-			if d := b.differ(); d > tolerance || d < -tolerance {
-				apart++
+	for _, first := range apart {
+		at, alike := first.least-tolerance/2, 0
+		for _, b := range apart {
+			if b.least-tolerance/2 <= at && at <= b.most+tolerance/2 {
+				alike++
 			}
 		}
-		switch {
-		case agree >= majority && -half <= at && at <= half:
-			return agrees
-		case apart >= majority:
+		if alike > (len(others)+1)/2 {
 			return differs
 		}
+	}
+	if majority(others, bounds.far) <= MaxApart {
+		return agrees
 	}
 	return undecided
 }

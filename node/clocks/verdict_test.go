@@ -9,7 +9,7 @@ const day = 24 * time.Hour
 
 // apart returns the bounds of a clock that is ahead by d, as they are after some rounds.
 func apart(d time.Duration) bounds {
-	return bounds{least: d - time.Second, most: d + 2*time.Second, known: true}
+	return bounds{least: d - 500*time.Millisecond, most: d + time.Second, known: true}
 }
 
 func TestJudge(t *testing.T) {
@@ -28,7 +28,9 @@ func TestJudge(t *testing.T) {
 		"ahead of two":             {[]bounds{apart(-day), apart(-day)}, differs},
 		"behind two":               {[]bounds{apart(day), apart(day + time.Second)}, differs},
 		"behind by seconds":        {[]bounds{apart(4 * time.Second), apart(5 * time.Second)}, differs},
-		"behind, but not provably": {[]bounds{apart(2 * time.Second), apart(3 * time.Second)}, agrees},
+		"behind, but not provably": {[]bounds{apart(2 * time.Second), apart(2400 * time.Millisecond)}, undecided},
+		"behind by little":         {[]bounds{apart(1400 * time.Millisecond), apart(2 * time.Second)}, agrees},
+		"perhaps behind by more":   {[]bounds{apart(1401 * time.Millisecond), apart(2 * time.Second)}, undecided},
 		"three that all differ":    {[]bounds{apart(day), apart(2 * day)}, undecided},
 		"between two others":       {[]bounds{apart(-day), apart(day)}, undecided},
 		"three, one not known":     {[]bounds{apart(0), unbounded}, agrees},

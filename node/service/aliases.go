@@ -196,7 +196,8 @@ func (e *Aliases) newAlias(
 		if err != nil {
 			return alias, "", err
 		}
-		matching = fixed.Settings.Matching()
+		settings := fixed.Settings()
+		matching = settings.Matching()
 		remember(e, e.matchings, owner, matching)
 	}
 	text := matching.Of(external)
@@ -237,5 +238,5 @@ func (e *Aliases) ChangeSettings(
 		return licensing.Settings{}, err
 	}
 	result, err := e.engine.Do(ctx, licensing.SettingsRef(cmd.Owner), cmd)
-	return result.Settings, err
+	return result.Settings(), err
 }

@@ -73,7 +73,7 @@ func (b *Budgets) Refuse(owner licensing.Owner) error {
 	}
 	err := b.cfg.Budget.Refuse(*size)
 	if err != nil {
-		b.cfg.Metrics.BudgetRefusals.Inc()
+		b.cfg.Metrics.BudgetRefusals.WithLabelValues("growth").Inc()
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (b *Budgets) admitLicenses(ctx context.Context, owner licensing.Owner, quan
 	}
 	err := b.cfg.Budget.RefuseMore(*size, licensing.SizeOfLicenses(quantity))
 	if err != nil {
-		b.cfg.Metrics.BudgetRefusals.Inc()
+		b.cfg.Metrics.BudgetRefusals.WithLabelValues("growth").Inc()
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func (b *Budgets) RefuseTrial(owner licensing.Owner) error {
 	}
 	err := b.cfg.Budget.RefuseTrial(*size)
 	if err != nil {
-		b.cfg.Metrics.BudgetRefusals.Inc()
+		b.cfg.Metrics.BudgetRefusals.WithLabelValues("trial").Inc()
 	}
 	return err
 }

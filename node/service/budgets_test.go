@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/licensing"
@@ -54,6 +57,26 @@ func mustGrant(
 	keys, _, err := grantTo(t, n, owner, quantity, maxDevices, nil)
 	nodetest.WantError(t, err, nil)
 	return keys
+}
+
+// TestRefusedTrialsAreCounted: the metric tells refused trials from other refusals.
+func TestRefusedTrialsAreCounted(t *testing.T) {
+	db := nodetest.OpenStore(t)
+	var refusals *prometheus.CounterVec
+	n := nodetest.New(t, db, func(cfg *service.Config) {
+		withRing(t)(cfg)
+		cfg.Usages, cfg.Budget = db, licensing.Budget{Keys: 63} // room for no trial
+		refusals = cfg.Metrics.BudgetRefusals
+	})
+	owner := nodetest.NewOwner(licensing.Test)
+	mustGrant(t, n, owner, 1, 3)
+	nodetest.WantError(t, n.RefuseTrial(owner), licensing.ErrTrialBudgetReached)
+	nodetest.WantError(t, n.Refuse(owner), nil)
+	for kind, want := range map[string]float64{"trial": 1, "growth": 0} {
+		if got := testutil.ToFloat64(refusals.WithLabelValues(kind)); got != want {
+			t.Errorf("%v refusals of the kind %s, want %v", got, kind, want)
+		}
+	}
 }
 
 // TestBudgetRefusesOrdinaryGrowth fills the budget of an account. From then on the node refuses requests that make the
@@ -432,8 +455,8 @@ func TestBudgetOfOrders(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	nodetest.WantError(t, n.RefuseLicenses(ctx, &single), nil)
 	paid, err := n.PayOrder(ctx, orders[1], nodetest.SandboxPayment("p"))
-	if err != nil || paid.Order.Issued() != 200 {
-		t.Errorf("a provider was paid: %d licenses, %v", paid.Order.Issued(), err)
+	if err != nil || new(paid.Order()).Issued() != 200 {
+		t.Errorf("a provider was paid: %d licenses, %v", new(paid.Order()).Issued(), err)
 	}
 	n.StoreUsage(ctx)
 	if usage, _, err := n.Usage(ctx, owner); err != nil || usage.Keys > 3*400+40 || usage.Bytes > 512*400 {

@@ -4,23 +4,41 @@ import (
 	"context"
 
 	"licet/licensing"
+	"licet/node"
 	"licet/node/store"
 )
 
-// ChangeCheckout runs StartCheckout, NoteCheckout or NoteAnswer on an order.
+// ChangeCheckout runs StartCheckout, NoteCheckout, NoteAnswer or PutOffAsk on an order.
 func (o *Orders) ChangeCheckout(
 	ctx context.Context, order licensing.Order, cmd licensing.Command,
 ) (licensing.Order, error) {
 	result, err := o.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), cmd)
-	return result.Order, err
+	return result.Order(), err
+}
+
+// RecordUnmatched stores the record of a payment or an invoice that does not fit its order, so that the shop finds it
+// among the payments of the order, and logs the problem. It is a no-op for a payment that has such a record.
+func (o *Orders) RecordUnmatched(
+	ctx context.Context, order licensing.Order, unmatched licensing.Payment, problem error,
+) error {
+	o.ReportMisfit(order, unmatched.Reference, problem)
+	if unmatched.Reference == "" {
+		return nil
+	}
+	_, err := admitted(ctx, o.core, order.Owner, func(node.Place) (licensing.Result, error) {
+		unmatched.Kind, unmatched.OrderNo = licensing.KindOfUnmatched, order.OrderNo
+		return o.engine.LockAndSwap(ctx,
+			node.Step{Ref: unmatched.Ref(order.Owner), Cmd: licensing.AddUnmatched{Payment: unmatched}})
+	})
+	return err
 }
 
 // ReportMisfit logs that a payment at the payment provider is not the payment that an order asks for. A person must
 // look at the payment: the order stays as it is.
 func (o *Orders) ReportMisfit(order licensing.Order, payment string, problem error) {
 	o.cfg.Log.Error().Err(problem).Str("order_no", order.OrderNo).Str("payment", payment).
-		Msg("a payment at the payment provider does not fit its order, which stays unpaid: " +
-			"look at the payment in the provider's dashboard")
+		Msg("a payment or a refund at the payment provider does not fit its order, which stays as it is: " +
+			"look at it in the provider's dashboard")
 }
 
 // EachCheckoutDue calls ask for each order about whose checkout the payment provider must be asked by now. The order

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"licet/licensing"
 	"licet/node"
@@ -9,10 +11,10 @@ import (
 )
 
 // OrderOfPayment returns the number of the order that was paid with a provider's reference; empty: there is none.
-func (o *Orders) OrderOfPayment(
+func (p *Payments) OrderOfPayment(
 	ctx context.Context, owner licensing.Owner, provider licensing.PaymentProvider, reference string,
 ) (string, error) {
-	loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.PaymentRef(owner, provider, reference)})
+	loaded, err := p.cfg.Records.Load(ctx, store.Want{Ref: licensing.PaymentRef(owner, provider, reference)})
 	if err != nil || loaded[0].Record.Payment == nil {
 		return "", err
 	}
@@ -21,101 +23,206 @@ func (o *Orders) OrderOfPayment(
 
 // PlanDisputes plans the next question about the open disputes of an order; see licensing.PlanDisputes. due reports
 // that the caller must ask now.
-func (o *Orders) PlanDisputes(ctx context.Context, order licensing.Order) (now licensing.Order, due bool, err error) {
-	result, err := o.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), licensing.PlanDisputes{})
-	return result.Order, result.Created, err
+func (p *Payments) PlanDisputes(ctx context.Context, order licensing.Order) (now licensing.Order, due bool, err error) {
+	result, err := p.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), licensing.PlanDisputes{})
+	return result.Order(), result.Created, err
 }
 
-// NoteDispute records an answer about a dispute of an order's payment; see licensing.NoteDispute. The result is
-// ErrDisputeAnswered if another answer was recorded since note.Recorded was read.
+// NoteDispute records an answer about a dispute of a payment of an order; see licensing.NoteDispute. The result is
+// ErrDisputeAnswered if another answer was recorded since note.Recorded was read. NoteDispute reads note.Further again:
+// only the payment's reference counts.
 //
-// With suspend, a new open dispute suspends the licenses of the order. The end of the last one ends their suspension,
-// unless the lost dispute leaves nothing of the payment: then the licenses are revoked. The first license changes in
-// the transaction that stores the answer, and the others before: so if the node dies, the next answer completes the
-// rest.
-func (o *Orders) NoteDispute(
+// With suspend, a new open dispute suspends the licenses of the order, unless it is of a second payment. The end of the
+// last one ends their suspension, unless the lost dispute leaves nothing of the payment: then the licenses are revoked.
+// The first license changes in the transaction that stores the answer, and the others before: so if the node dies, the
+// next answer completes the rest.
+func (p *Payments) NoteDispute(
 	ctx context.Context, order licensing.Order, note licensing.NoteDispute, suspend bool,
 ) error {
-	_, err := admitted(ctx, o.core, order.Owner, func(node.Place) (none struct{}, err error) {
-		for {
-			result, err := o.noteDispute(ctx, &order, note, suspend)
-			if err != nil || result.Refund.Reference != "" {
+	if note.Further != nil && note.Further.Payment.Kind == licensing.KindOfSecond {
+		suspend = false // the order is paid with another payment
+	}
+	_, err := admitted(ctx, p.core, order.Owner, func(node.Place) (none struct{}, err error) {
+		for range invoiceRefundTries {
+			result, err := p.noteDispute(ctx, &order, note, suspend)
+			switch {
+			case errors.Is(err, licensing.ErrInvoicesChanged):
+				continue
+			case err != nil || result.Refund().Reference != "":
 				return none, err
 			}
-			if err := o.revokeOthers(ctx, &result.Order, note.Revoked); err != nil {
+			unchanged := result.Order()
+			if err := p.orders.revokeOthers(ctx, &unchanged, note.Revoked); err != nil {
 				return none, err
 			}
-			note.Revoked = result.Order.Issued()
+			note.Revoked = unchanged.Issued()
 		}
+		return none, licensing.ErrUnavailable
 	})
 	return err
 }
 
 // noteDispute is NoteDispute, unless licenses of the order must be revoked before: then Result.Refund is zero.
-func (o *Orders) noteDispute(
+func (p *Payments) noteDispute(
 	ctx context.Context, order *licensing.Order, note licensing.NoteDispute, suspend bool,
 ) (licensing.Result, error) {
-	stored, err := o.readOrder(ctx, order.Owner, order.OrderNo)
+	stored, err := p.readOrder(ctx, order.Owner, order.OrderNo)
+	if err == nil && note.Further != nil {
+		note.Further, err = p.furtherDisputed(ctx, &stored, note.Further.Payment.Reference)
+	}
 	if err != nil {
 		return licensing.Result{}, err
 	}
-	hold := holdOf(&stored, note, suspend)
+	seconds, err := p.secondDisputes(ctx, &stored, note)
+	if err != nil {
+		return licensing.Result{}, err
+	}
+	hold := holdOf(&stored, note, suspend, seconds)
 	if hold.Begin || hold.End {
-		if err := o.holdOthers(ctx, &stored, hold); err != nil {
+		if err := p.holdOthers(ctx, &stored, hold); err != nil {
 			return licensing.Result{}, err
 		}
 	}
 	ref, record := licensing.OrderRef(order.Owner, order.OrderNo), note.Dispute.Ref(order.Owner)
 	locks := []licensing.Ref{record, ref}
 	steps := []node.Step{{Ref: ref, Cmd: note}, {Ref: record, Then: func(noted licensing.Result) licensing.Command {
-		return licensing.PutDispute{Dispute: noted.Refund}
+		return licensing.PutDispute{Dispute: noted.Refund()}
 	}}}
+	if f := note.Further; f != nil {
+		further := f.Payment.Ref(order.Owner)
+		locks = []licensing.Ref{record, further, ref} // payments before orders, as for refunds
+		steps = append(steps, node.Step{
+			Ref: further, Then: func(noted licensing.Result) licensing.Command {
+				return note.CountFurther(noted.Refund())
+			},
+		})
+	}
 	if !stored.LicenseKey.IsZero() {
 		license := licensing.LicenseRef(stored.LicenseKey)
 		locks, steps = append(locks, license), append(steps, node.Step{
 			Ref: license, Then: func(noted licensing.Result) licensing.Command {
 				target := licensing.Target{Key: stored.LicenseKey, By: licensing.Provider}
+				now, dispute := noted.Order(), noted.Refund()
 				switch {
-				case noted.Refund.Reference == "": // the other licenses must be revoked first
+				case dispute.Reference == "": // the other licenses must be revoked first
 					return licensing.HoldLicense{Target: target}
-				case noted.Refund.State == licensing.PaymentLost && !noted.Order.RefundedAt.IsZero():
+				case dispute.State == licensing.PaymentLost && !now.RefundedAt.IsZero():
 					return licensing.RevokeLicense{Target: target}
 				}
-				hold := holdOf(&noted.Order, note, suspend)
+				hold := holdOf(&now, note, suspend, seconds)
 				hold.Target = target
+				if note.Further != nil {
+					hold.Period = licensing.ReturnPeriod{
+						From: stored.PaidUntil(stored.PaidEnd), To: now.PaidUntil(now.PaidEnd),
+					}
+				}
 				return hold
 			},
 		})
 	}
-	return o.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
-		return o.engine.SwapTogether(ctx, steps...)
+	return p.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
+		return p.engine.SwapTogether(ctx, steps...)
 	})
+}
+
+// DisputesDue returns the provider's ids of the disputes of an order about which a sweep must ask: open disputes, and
+// lost disputes of which more may count. If there are none, no sweep asks until there are. order must be as
+// PlanDisputes has returned it.
+func (p *Payments) DisputesDue(ctx context.Context, order licensing.Order) ([]string, error) {
+	ids := order.OpenDisputes()
+	if order.Uncounted == 0 && order.Invoices == 0 {
+		return ids, nil
+	}
+	records, err := p.paymentsOf(ctx, &order)
+	if err != nil {
+		return ids, err
+	}
+	for i := range records {
+		if order.Recounts(&records[i], records) {
+			ids = append(ids, records[i].Reference)
+		}
+	}
+	if len(ids) == 0 {
+		_, err = p.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo),
+			licensing.EndDisputes{Planned: order.DisputeAskAt})
+	}
+	return ids, err
+}
+
+// furtherDisputed reads the further payment of an order that a buyer disputes.
+func (p *Payments) furtherDisputed(
+	ctx context.Context, order *licensing.Order, reference string,
+) (*licensing.FurtherDisputed, error) {
+	records, err := p.paymentsOf(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	for _, record := range records {
+		if record.Reference == reference &&
+			(record.Kind == licensing.KindOfInvoice || record.Kind == licensing.KindOfSecond) {
+			return &licensing.FurtherDisputed{
+				Payment: record, Invoices: order.Invoices, Refunds: order.InvoiceRefunds,
+				PaidEnd: order.PaidEndOf(records, reference),
+			}, nil
+		}
+	}
+	return nil, licensing.ErrInvoicesChanged
 }
 
 // holdOf returns what an answer about a dispute does to the suspension of the order's licenses. An open dispute that is
 // recorded already suspends nothing: the shop may have reinstated the licenses since. Each answer that the dispute has
 // ended ends the suspension, also if that is recorded already: a node with an older answer may have suspended some
-// licenses meanwhile, before its transaction failed.
-func holdOf(order *licensing.Order, note licensing.NoteDispute, suspend bool) (hold licensing.HoldLicense) {
+// licenses meanwhile, before its transaction failed. The suspension stays while another dispute is open, except those
+// in seconds, which are of second payments.
+func holdOf(
+	order *licensing.Order, note licensing.NoteDispute, suspend bool, seconds []string,
+) (hold licensing.HoldLicense) {
 	if note.Dispute.State == licensing.PaymentOpen {
 		hold.Begin = suspend && (note.Recorded == nil || note.Recorded.State != licensing.PaymentOpen)
 		return hold
 	}
 	hold.End = true
 	for _, id := range order.OpenDisputes() {
-		hold.End = hold.End && id == note.Dispute.Reference
+		hold.End = hold.End && (id == note.Dispute.Reference || slices.Contains(seconds, id))
 	}
 	return hold
 }
 
+// secondDisputes returns the provider's ids of the open disputes of second payments of an order, if an answer that
+// another dispute has ended depends on them.
+func (p *Payments) secondDisputes(
+	ctx context.Context, order *licensing.Order, note licensing.NoteDispute,
+) (ids []string, err error) {
+	other := func(id string) bool { return id != note.Dispute.Reference }
+	if note.Dispute.State == licensing.PaymentOpen || order.Invoices == 0 ||
+		!slices.ContainsFunc(order.OpenDisputes(), other) {
+		return nil, nil
+	}
+	records, err := p.paymentsOf(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	ofSecond := func(d *licensing.Payment) bool {
+		return slices.ContainsFunc(records, func(paid licensing.Payment) bool {
+			return paid.Kind == licensing.KindOfSecond && paid.Reference == d.Refunds
+		})
+	}
+	for i := range records {
+		if d := &records[i]; d.Kind == licensing.KindOfDispute && d.State == licensing.PaymentOpen && ofSecond(d) {
+			ids = append(ids, d.Reference)
+		}
+	}
+	return ids, nil
+}
+
 // holdOthers suspends the licenses of an order except the first one, or ends their suspension.
-func (o *Orders) holdOthers(ctx context.Context, order *licensing.Order, hold licensing.HoldLicense) error {
+func (p *Payments) holdOthers(ctx context.Context, order *licensing.Order, hold licensing.HoldLicense) error {
 	commands := make(map[licensing.Ref]licensing.Command)
 	var refs []licensing.Ref
-	for _, key := range o.firstKeys(order, 1, order.Issued()) {
+	for _, key := range p.firstKeys(order, 1, order.Issued()) {
 		ref := licensing.LicenseRef(key)
 		hold.Target = licensing.Target{Key: key, By: licensing.Provider}
 		refs, commands[ref] = append(refs, ref), hold
 	}
-	return o.doAll(ctx, refs, commands)
+	return p.orders.doAll(ctx, refs, commands)
 }

@@ -7,9 +7,9 @@
 // record only by way of the engine (package node), except for API keys, replays and sweeps, which the
 // store changes itself.
 //
-// A [Service] has one part for each kind of record: [Orders], [Licenses], [Products], [Keys], [Webhooks] and
-// [Events]. [Rollouts], [Redactions], [Budgets], [Sweeps] and [LeaseCounts] are parts of their own. An [EventView] is
-// an event with the fields that its order or license holds now.
+// A [Service] has one part for each kind of record: [Orders], [Payments], [Subscriptions], [Licenses], [Products],
+// [Keys], [Webhooks] and [Events]. [Rollouts], [Redactions], [Budgets], [Sweeps] and [LeaseCounts] are parts of their
+// own. An [EventView] is an event with the fields that its order or license holds now.
 //
 // A place is the right to run one of a limited number of things at a time on this node: a command (package node), a
 // page of a list, or a wait for events. A claim is the record of an Idempotency-Key. A mark is a key of the store whose
@@ -19,20 +19,25 @@
 // handlers/limits), limits on commands and on writes (package node), queries of etcd (package kv). The structs here
 // have no json tags: package handlers turns them into responses.
 //
+// A sweep is periodic work on the records of many owners. [Sweeps] finds what is due, in the slots that this node
+// sweeps. Package kv removes keys, package payment asks providers about refunds, checkouts and subscriptions, and this
+// package does the other work.
+//
 // The tests run services on a real etcd, often two or three in one process, without HTTP.
 //
 // The map of the package:
 //
 //	service.go         the service: its parts, settings and shutdown
-//	admitted.go        what use cases share: admission places, Idempotency-Keys, retries, ids
-//	gate.go            the limits on pages of lists and on redactions at the same time
+//	admitted.go        what use cases share: admission places, gates, Idempotency-Keys, retries, ids
 //	orders.go          create, read and pay orders
 //	issuing.go         orders for many licenses: issue all, revoke all
 //	orderchanges.go    cancel and refund orders
 //	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
+//	providerevents.go  which node reads the events at a payment provider, and how far they are read
 //	outsidepayments.go record payments that a shop has received itself
 //	subscriptions.go   subscriptions and their invoices
-//	invoicerefunds.go  refunds of later invoices of subscriptions
+//	invoicerefunds.go  refunds of later invoices of subscriptions and of second payments, as the provider says
+//	furtherpayments.go second payments of orders, and requests for refunds of invoices
 //	planchanges.go     changes of what subscriptions pay for
 //	payments.go        lists of the payments of an order
 //	disputes.go        disputes of payments
@@ -40,6 +45,9 @@
 //	products.go        products
 //	rollouts.go        rollouts of the terms of products to earlier licenses
 //	licenses.go        licenses and their devices: activate, validate, deactivate, read, change, reissue
+//	trials.go          trials
+//	entitlements.go    the entitlements that a license has, and their cache
+//	notices.go         events before a license ends
 //	aliases.go         licenses by external keys and reissued keys; the settings of owners
 //	grants.go          licenses without an order
 //	listing.go         lists of orders, licenses, products and API keys
@@ -54,9 +62,8 @@
 //	revocations.go     lists of receipts that are void, and the sweep of what has left them
 //	signeddocuments.go documents that are signed once for all that ask
 //	deliveries.go      reads deliveries to endpoints, and starts replays
-//	deliveryevents.go  the events that package delivery sends, with the fields of their records
 //	eventviews.go      pages of the feed and of histories
-//	feed.go            Events, and how many callers may wait for events
+//	feed.go            Events, how many callers may wait for events, and events for package delivery
 //	feedwait.go        the wait for events, and the check of the caller's API key meanwhile
 //	budgets.go         how much accounts store, and whether their budgets refuse growth
 //	recount.go         recounts of how much accounts store

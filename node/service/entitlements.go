@@ -33,7 +33,7 @@ func newEntitlementsCache() entitlementsCache {
 
 // Entitled returns the entitlements of a license. It makes no request to the store for entitlements that the node
 // remembers. If the license's own entitlements have changed since, Entitled returns the later ones.
-func (l *Licenses) Entitled(ctx context.Context, of licensing.License) (licensing.Entitled, error) {
+func (l *Licenses) Entitled(ctx context.Context, of *licensing.License) (licensing.Entitled, error) {
 	if of.Terms == 0 && of.OwnEntitlements == 0 {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func (l *Licenses) Entitled(ctx context.Context, of licensing.License) (licensin
 	if productKnown && ownKnown {
 		return own.Over(product), nil
 	}
-	return l.readEntitled(ctx, of)
+	return l.readEntitled(ctx, *of)
 }
 
 // RemembersEntitled reports whether Entitled, called a moment ago, has returned the entitlements of the license, and
@@ -52,7 +52,7 @@ func (l *Licenses) RemembersEntitled(of *licensing.License) bool {
 	return known
 }
 
-// readEntitled is apart from Entitled, whose argument stays on the stack.
+// readEntitled takes a copy, so that the argument of Entitled stays on the stack.
 func (l *Licenses) readEntitled(ctx context.Context, of licensing.License) (licensing.Entitled, error) {
 	return admitted(ctx, l.core, of.Owner, func(node.Place) (licensing.Entitled, error) {
 		products, err := l.ofTerms(ctx, of.Owner, of.Terms)

@@ -77,5 +77,10 @@ func (s *Service) TakeEventReads(owner licensing.Owner) (deliveries, awaited int
 // InFlight returns how many commands and reads the node has admitted.
 func (s *Service) InFlight() int { return int(s.Keys.cfg.Metrics.CommandsUnderWay.Value()) }
 
+// NewRevocationList returns a list with a position and entries.
+func NewRevocationList(epoch int64, entries []store.Revocation) *RevocationList {
+	return &RevocationList{Epoch: epoch, Entries: entries, newest: byAge(entries)}
+}
+
 // ListLife is listLife.
 func ListLife(took time.Duration) time.Duration { return listLife(took) }

@@ -71,7 +71,7 @@ func (c *core) issueRest(
 		if err != nil {
 			return order, err
 		}
-		order = result.Order
+		order = result.Order()
 	}
 	return order, nil
 }

@@ -96,7 +96,7 @@ func TestOrderOfMany(t *testing.T) {
 	for name, pay := range map[string]func(owner licensing.Owner) (licensing.Order, error){
 		"by a provider": func(owner licensing.Owner) (licensing.Order, error) {
 			result, err := n.PayOrder(nodetest.Context(t), orderMany(t, n, owner), nodetest.SandboxPayment("p"))
-			return result.Order, err
+			return result.Order(), err
 		},
 		"outside": func(owner licensing.Owner) (licensing.Order, error) {
 			order, _, err := n.RecordPayment(nodetest.Context(t), owner, orderMany(t, n, owner).OrderNo,
@@ -163,8 +163,8 @@ func TestIssueSurvivesNodes(t *testing.T) {
 			order := orderMany(t, well, owner)
 			dying, _ := killed(t, db, at, made)
 			result, err := dying.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
-			if (err != nil) != (at == 1) || err == nil && result.Order.Issued() == quantity && at < 3 {
-				t.Errorf("killed at commit %d: %+v, %v", at, result.Order, err)
+			if (err != nil) != (at == 1) || err == nil && new(result.Order()).Issued() == quantity && at < 3 {
+				t.Errorf("killed at commit %d: %+v, %v", at, result.Order(), err)
 			}
 			if at == 1 && !made {
 				_, err := well.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
@@ -227,13 +227,13 @@ func TestRefundStopsIssue(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	nodetest.WantError(t, n.IssueLicensesDue(t.Context()), nil)
 	wantLicenses(t, db, owner, order.OrderNo, store.MaxNewLicenses)
-	_, err = n.RecordRefund(ctx, paid.Order, service.MadeRefund{})
+	_, err = n.RecordRefund(ctx, paid.Order(), service.MadeRefund{})
 	nodetest.WantError(t, err, nil)
 	nodetest.WantError(t, n.IssueLicensesDue(t.Context()), nil)
 	again, err := n.PayOrder(ctx, order, nodetest.SandboxPayment("p"))
 	nodetest.WantError(t, err, nil)
-	if again.Order.Issued() != store.MaxNewLicenses {
-		t.Errorf("after the refund, the order has %d licenses", again.Order.Issued())
+	if new(again.Order()).Issued() != store.MaxNewLicenses {
+		t.Errorf("after the refund, the order has %d licenses", new(again.Order()).Issued())
 	}
 	wantRevoked(t, n, owner, order.OrderNo, store.MaxNewLicenses)
 }
@@ -334,14 +334,14 @@ func TestRedactOrderOfMany(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	result, err := n.PayOrder(nodetest.Context(t), orderMany(t, n, owner), nodetest.SandboxPayment("p"))
 	nodetest.WantError(t, err, nil)
-	keys, err := n.OrderKeys(nodetest.Context(t), &result.Order)
+	keys, err := n.OrderKeys(nodetest.Context(t), new(result.Order()))
 	nodetest.WantError(t, err, nil)
 	for _, i := range []int{0, 1, 40, quantity - 1} {
 		_, err := n.Do(nodetest.Context(t), licensing.LicenseRef(keys[i]), licensing.UpdateLicense{
 			Target: licensing.Target{Key: keys[i]}, Metadata: `{"name":"Ann"}`})
 		nodetest.WantError(t, err, nil)
 	}
-	done, _, err := n.Redact(nodetest.Context(t), owner, "buyer@example.com", nil)
+	done, _, err := n.Redact(nodetest.Context(t), owner, named("buyer@example.com"), nil)
 	if err != nil || !done.Complete || done.Orders != 1 || done.Licenses != quantity {
 		t.Errorf("redacted %+v, %v", done, err)
 	}

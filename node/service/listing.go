@@ -64,16 +64,17 @@ func pointers[T any](items []T) []*T {
 	return to
 }
 
-// keepLicenses returns the predicate of a filter on the licenses themselves; nil if the filter has
-// none.
-func (l *Licenses) keepLicenses(filter LicenseFilter) func(*licensing.License) bool {
+// keepLicenses returns the predicate of a filter on the licenses themselves; nil if the filter has none. The status is
+// the status that answers show: leases that have lapsed do not count.
+func (l *Licenses) keepLicenses(filter LicenseFilter) func(*store.LicenseView) bool {
 	if filter.ProductID == "" && filter.Status == "" {
 		return nil
 	}
 	now := l.engine.Now()
-	return func(l *licensing.License) bool {
-		return (filter.ProductID == "" || filter.ProductID == l.ProductID) &&
-			(filter.Status == "" || filter.Status == l.Status(now))
+	return func(v *store.LicenseView) bool {
+		v.HideLapsed(now)
+		return (filter.ProductID == "" || filter.ProductID == v.License.ProductID) &&
+			(filter.Status == "" || filter.Status == v.License.Status(now))
 	}
 }
 
@@ -155,7 +156,7 @@ func (l *Licenses) readMatching(
 	keep := l.keepLicenses(filter)
 	for i, view := range views {
 		if visible(view, owner, keys[i]) != nil || !view.Metadata.Has(filter.Customer) ||
-			keep != nil && !keep(&view.License) {
+			keep != nil && !keep(view) {
 			views[i] = nil
 		}
 	}

@@ -108,7 +108,7 @@ func TestNewRecordsAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paid = result.Order
+	paid = result.Order()
 	keys = append(keys, free.LicenseKey, paid.LicenseKey)
 
 	same(t, "licenses", licensesOf(t, n, owner, service.LicenseFilter{}), keys)

@@ -44,7 +44,7 @@ func (o *Orders) changeOrder(
 		if err == nil && claim.Replayed() {
 			return o.claimedOrder(ctx, owner, claim.Earlier)
 		}
-		return result.Order, claim.Replayed(), err
+		return result.Order(), claim.Replayed(), err
 	}
 	order, _, err = idempotent(ctx, o.core, owner, once, nil, run)
 	return order, earlier, err
@@ -61,10 +61,10 @@ func (o *Orders) RequestRefund(
 	}
 	number = licensing.RefundNumber(id)
 	request.Number = number
-	effect := licensing.Claim{OrderNo: orderNo, Refund: number}
+	effect := licensing.Claim{OrderNo: orderNo, Number: number}
 	order, earlier, err := o.changeOrder(ctx, owner, effect, request, once)
 	if earlier != nil {
-		number = earlier.Refund
+		number = earlier.Number
 	}
 	return order, number, earlier != nil, err
 }
@@ -100,11 +100,13 @@ func (o *Orders) TryRefund(ctx context.Context, order licensing.Order, waiting b
 	return result, err
 }
 
-// WithdrawRefund records that the payment provider has refused a refund. The order must be as
-// TryRefund returned it; see licensing.WithdrawRefund.
-func (o *Orders) WithdrawRefund(ctx context.Context, order licensing.Order) (licensing.Result, error) {
-	result, err := o.settleRefund(ctx, order,
-		licensing.WithdrawRefund{Number: order.RefundNo, Tries: order.RefundTries})
+// WithdrawRefund records that the payment provider has refused a refund, or that the provider's refund with the id
+// failed has failed. The order must be as TryRefund returned it; see licensing.WithdrawRefund.
+func (o *Orders) WithdrawRefund(
+	ctx context.Context, order licensing.Order, failed string,
+) (licensing.Result, error) {
+	result, err := o.finishRefund(ctx, order,
+		licensing.WithdrawRefund{Number: order.RefundNo, Tries: order.RefundTries, Failed: failed})
 	if err == nil && !result.RefundDue {
 		o.cfg.Metrics.Refunds.WithLabelValues("refused").Inc()
 	}
@@ -116,9 +118,9 @@ func (o *Orders) NotePendingRefund(
 	ctx context.Context, order licensing.Order, providerID string,
 ) (licensing.Result, error) {
 	if order.RefundPending {
-		return licensing.Result{Order: order, RefundDue: order.RefundDue}, nil
+		return licensing.Result{RefundDue: order.RefundDue}.WithOrder(order), nil
 	}
-	return o.settleRefund(ctx, order, licensing.NotePendingRefund{Number: order.RefundNo, ProviderID: providerID})
+	return o.finishRefund(ctx, order, licensing.NotePendingRefund{Number: order.RefundNo, ProviderID: providerID})
 }
 
 // NoteRefund records a refund that was made at the payment provider, as the open refund of an order; see
@@ -144,8 +146,8 @@ func (o *Orders) TakeBackRefund(ctx context.Context, order licensing.Order, refu
 	return err
 }
 
-// settleRefund stores what has become of the open refund of an order, along with the refund's record.
-func (o *Orders) settleRefund(
+// finishRefund stores the outcome of the open refund of an order, along with the refund's record.
+func (o *Orders) finishRefund(
 	ctx context.Context, order licensing.Order, cmd licensing.Command,
 ) (licensing.Result, error) {
 	return o.changeRefund(ctx, order, order.Refund(), cmd)
@@ -171,7 +173,7 @@ func (o *Orders) withRefund(
 	task func(context.Context, node.Step) (licensing.Result, error),
 ) (licensing.Result, error) {
 	record := node.Step{Ref: refund.Ref(order.Owner), Then: func(changed licensing.Result) licensing.Command {
-		return licensing.PutRefund{Refund: changed.Refund}
+		return licensing.PutRefund{Refund: changed.Refund()}
 	}}
 	locks := []licensing.Ref{record.Ref, licensing.OrderRef(order.Owner, order.OrderNo)}
 	return o.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
@@ -201,10 +203,10 @@ func (o *Orders) RecordRefund(
 		for {
 			result, err = o.recordRefund(ctx, &order, refund)
 			if errors.Is(err, licensing.ErrRefundClosed) { // by another call
-				result.Order, err = o.readOrder(ctx, order.Owner, order.OrderNo)
-				return result, err
+				order, err := o.readOrder(ctx, order.Owner, order.OrderNo)
+				return result.WithOrder(order), err
 			}
-			now := &result.Order
+			now := new(result.Order())
 			if err != nil || !now.RefundedAt.IsZero() || now.RefundNo != order.RefundNo ||
 				refund.Number != "" && !now.RefundDue {
 				return result, err
@@ -244,13 +246,13 @@ func (o *Orders) recordRefund(
 			refund.Cmd = cmd
 			return o.engine.SwapTogether(ctx, refund, record)
 		case now.RefundedAt.IsZero() && now.LicensesIssued > cmd.Revoked:
-			return licensing.Result{Order: now}, nil
+			return licensing.Result{}.WithOrder(now), nil
 		}
 		license := licensing.LicenseRef(now.LicenseKey)
 		revoke := node.Step{Ref: license, Then: func(refunded licensing.Result) licensing.Command {
 			return licensing.RevokeLicense{
-				Target: licensing.Target{Key: now.LicenseKey, By: refunded.Order.RefundBy},
-				Reason: refunded.Order.StateReason,
+				Target: licensing.Target{Key: now.LicenseKey, By: refunded.Order().RefundBy},
+				Reason: refunded.Order().StateReason,
 			}
 		}}
 		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {

@@ -161,7 +161,7 @@ func soldUnlimited(t *testing.T, n *service.Service, db store.Store) licensing.O
 	nodetest.WantError(t, err, nil)
 	result, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
 	nodetest.WantError(t, err, nil)
-	return result.Order
+	return result.Order()
 }
 
 // TestRefundAgainstActivations refunds an order at either of two nodes while many activations of its license come to
@@ -204,8 +204,8 @@ func TestRefundAgainstActivations(t *testing.T) {
 			result, err = nodes[refunding].RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 		}
 		refunded.Store(true)
-		if err != nil || result.Order.Status(time.Now()) != licensing.OrderRefunded {
-			t.Errorf("refund: %v, %+v", err, result.Order)
+		if err != nil || new(result.Order()).Status(time.Now()) != licensing.OrderRefunded {
+			t.Errorf("refund: %v, %+v", err, result.Order())
 		}
 		group.Wait()
 		view, err := nodes[0].License(nodetest.Context(t), order.Owner, order.LicenseKey, store.DevicePage{Limit: 1})
@@ -242,8 +242,8 @@ func TestRefundThatAlwaysLoses(t *testing.T) {
 	}
 	nodetest.MustActivate(t, n, order.LicenseKey, "afterwards")
 	result, err := rival.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
-	if err != nil || result.Order.RefundedAt.IsZero() {
-		t.Errorf("later: %v, %+v", err, result.Order)
+	if err != nil || result.Order().RefundedAt.IsZero() {
+		t.Errorf("later: %v, %+v", err, result.Order())
 	}
 }
 

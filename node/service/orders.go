@@ -9,9 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"licet/internal/fair"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/store"
@@ -21,9 +18,6 @@ import (
 type Orders struct {
 	*core
 	ringUsed atomic.Bool // see useRing
-
-	reports     *fair.Places[licensing.Owner] // see ReportSales
-	reportsShed prometheus.Counter            // refusals
 }
 
 // NewOrder describes an order to create. The caller has validated the fields.
@@ -267,6 +261,14 @@ func (c *core) readOrder(ctx context.Context, owner licensing.Owner, orderNo str
 	return licensing.Order{}, licensing.ErrOrderNotFound
 }
 
+// OwnerOfOrder returns the owner of the order with a number; found is false if there is no such order.
+func (o *Orders) OwnerOfOrder(ctx context.Context, orderNo string) (owner licensing.Owner, found bool, err error) {
+	if !licensing.ValidOrderNo(orderNo) {
+		return licensing.Owner{}, false, nil
+	}
+	return o.cfg.Queries.OrderOwner(ctx, orderNo)
+}
+
 // OrderToPay returns an order to a caller with its pay token. A wrong token and a wrong order number
 // both return ErrOrderNotFound.
 func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order licensing.Order, err error) {
@@ -313,8 +315,7 @@ func (o *Orders) PayOrder(
 		pay.Subscription, pay.PaidEnd = payment.Subscription, payment.PeriodEnd
 		result, err = o.payRecorded(ctx, &node.Claim{}, &order, pay,
 			func(pay licensing.PayOrder) licensing.Command { return pay })
-		result.Order = o.issueNow(ctx, result.Order)
-		return result, err
+		return result.WithOrder(o.issueNow(ctx, result.Order())), err
 	})
 }
 
@@ -351,7 +352,7 @@ func (o *Orders) payTogether(
 	upgrade := pay
 	upgrade.Key, upgrade.Upgrades = trial, true
 	upgraded := func(paid licensing.Result) licensing.Command {
-		return licensing.UpgradeTrial{Key: trial, Order: paid.Order, Terms: pay.Terms, By: upgrade.PaidBy()}
+		return licensing.UpgradeTrial{Key: trial, Order: paid.Order(), Terms: pay.Terms, By: upgrade.PaidBy()}
 	}
 	steps := append([]node.Step{{Ref: ref, Cmd: paying(upgrade)}, {Ref: license, Then: upgraded}}, others...)
 	locks := []licensing.Ref{ref, license}

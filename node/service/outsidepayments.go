@@ -23,7 +23,7 @@ type OutsidePayment struct {
 //
 // With in.Once, repeating the request returns the order as it is now, or the refusal of the first request, and replayed
 // is true.
-func (o *Orders) RecordPayment(
+func (p *Payments) RecordPayment(
 	ctx context.Context, owner licensing.Owner, orderNo string, in OutsidePayment,
 ) (order licensing.Order, replayed bool, err error) {
 	ref := licensing.OrderRef(owner, orderNo)
@@ -32,33 +32,33 @@ func (o *Orders) RecordPayment(
 		if licensing.ValidOrderNo(orderNo) {
 			wants = append(wants, store.Want{Ref: ref})
 		}
-		loaded, err := o.engine.LoadWithClaim(ctx, claim, wants...)
+		loaded, err := p.engine.LoadWithClaim(ctx, claim, wants...)
 		switch {
 		case err != nil:
 			return licensing.Order{}, claim.Replayed(), err
 		case claim.Replayed():
-			return o.claimedOrder(ctx, owner, claim.Earlier)
+			return p.orders.claimedOrder(ctx, owner, claim.Earlier)
 		case len(loaded) == 0 || loaded[0].Record.Order == nil:
 			return licensing.Order{}, false, licensing.ErrOrderNotFound
 		}
-		if err := o.RefuseLicenses(ctx, loaded[0].Record.Order); err != nil {
+		if err := p.orders.RefuseLicenses(ctx, loaded[0].Record.Order); err != nil {
 			return licensing.Order{}, false, err
 		}
 		claim.Effect.OrderNo = orderNo
-		result, err := o.recordOutside(ctx, claim, loaded[0].Record.Order, in)
+		result, err := p.recordOutside(ctx, claim, loaded[0].Record.Order, in)
 		if err == nil && claim.Replayed() {
-			return o.claimedOrder(ctx, owner, claim.Earlier)
+			return p.orders.claimedOrder(ctx, owner, claim.Earlier)
 		}
-		return o.issueNow(ctx, result.Order), claim.Replayed(), err
+		return p.issueNow(ctx, result.Order()), claim.Replayed(), err
 	}
-	return idempotent(ctx, o.core, owner, in.Once, nil, run)
+	return idempotent(ctx, p.core, owner, in.Once, nil, run)
 }
 
 // recordOutside stores the payment of an order, its record and the license in one transaction.
-func (o *Orders) recordOutside(
+func (p *Payments) recordOutside(
 	ctx context.Context, claim *node.Claim, order *licensing.Order, in OutsidePayment,
 ) (licensing.Result, error) {
-	pay, err := o.newPayment(ctx, order)
+	pay, err := p.orders.newPayment(ctx, order)
 	if err != nil {
 		return licensing.Result{}, err
 	}
@@ -67,7 +67,7 @@ func (o *Orders) recordOutside(
 	paying := func(pay licensing.PayOrder) licensing.Command {
 		return licensing.PayOutside{PayOrder: pay, Amount: in.Amount}
 	}
-	return o.payRecorded(ctx, claim, order, pay, paying)
+	return p.orders.payRecorded(ctx, claim, order, pay, paying)
 }
 
 // payRecorded is payTogether with the record of the payment.
@@ -78,7 +78,7 @@ func (o *Orders) payRecorded(
 	record := licensing.PaymentRef(order.Owner, pay.Provider, pay.Payment)
 	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
 		return licensing.AddPayment{
-			Order: paid.Order, Provider: pay.Provider, Payment: pay.Payment, By: pay.By, Fee: pay.Fee,
+			Order: paid.Order(), Provider: pay.Provider, Payment: pay.Payment, By: pay.By, Fee: pay.Fee,
 		}
 	}}
 	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {

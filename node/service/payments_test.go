@@ -31,7 +31,7 @@ func TestListPayments(t *testing.T) {
 	for name, pay := range map[licensing.PaymentProvider]func(licensing.Order) (licensing.Order, error){
 		licensing.ProviderSandbox: func(o licensing.Order) (licensing.Order, error) {
 			paid, err := n.PayOrder(nodetest.Context(t), o, nodetest.SandboxPayment("sandbox_"+o.OrderNo))
-			return paid.Order, err
+			return paid.Order(), err
 		},
 		licensing.ProviderOutside: func(o licensing.Order) (licensing.Order, error) {
 			paid, _, err := n.RecordPayment(nodetest.Context(t), owner, o.OrderNo,

@@ -16,51 +16,76 @@ type NewPlan struct {
 	Later      bool // from the next period on; otherwise at once
 }
 
-// ChangePlan records the shop's request to change what a subscription pays for, under a new number; see
-// licensing.ChangeSubscription. The caller must then ask the payment provider for the change.
-//
-// With once, repeating the request returns the order as it is now, or the refusal of the first request, and replayed is
-// true.
-func (o *Orders) ChangePlan(
+// ChangeSubscription records the shop's request to end a subscription or to let it renew, under a new number; see
+// licensing.ChangeSubscription. The caller must then ask the payment provider for the change. It returns the number of
+// the change: with once, that of the first request.
+func (s *Subscriptions) ChangeSubscription(
+	ctx context.Context, owner licensing.Owner, orderNo string, change licensing.ChangeSubscription, once *node.Once,
+) (order licensing.Order, number string, replayed bool, err error) {
+	if change.Change.Number, err = s.changeNumber(); err != nil {
+		return licensing.Order{}, "", false, err
+	}
+	effect := licensing.Claim{OrderNo: orderNo, Number: change.Change.Number}
+	order, earlier, err := s.orders.changeOrder(ctx, owner, effect, change, once)
+	if earlier != nil {
+		return order, earlier.Number, true, err
+	}
+	return order, change.Change.Number, false, err
+}
+
+// changeNumber returns the number of a new change of a subscription.
+func (s *Subscriptions) changeNumber() (string, error) {
+	id, err := NewULID(s.engine.Now(), s.cfg.Entropy, "a change of a subscription")
+	return licensing.ChangeNumber(id), err
+}
+
+// ChangePlan records the shop's request to change what a subscription pays for, as ChangeSubscription records other
+// requests.
+func (s *Subscriptions) ChangePlan(
 	ctx context.Context, owner licensing.Owner, orderNo string, in NewPlan, once *node.Once,
-) (order licensing.Order, replayed bool, err error) {
-	id, err := NewULID(o.engine.Now(), o.cfg.Entropy, "a change of a subscription")
-	if err != nil {
-		return licensing.Order{}, false, err
+) (order licensing.Order, number string, replayed bool, err error) {
+	if number, err = s.changeNumber(); err != nil {
+		return licensing.Order{}, "", false, err
 	}
 	ref := licensing.OrderRef(owner, orderNo)
 	run := func(place node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
+		defer func() {
+			if replayed && claim.Earlier != nil {
+				number = claim.Earlier.Number
+			}
+		}()
 		var wants []store.Want
 		if licensing.ValidOrderNo(orderNo) {
 			wants = append(wants, store.Want{Ref: ref})
 		}
-		loaded, err := o.engine.LoadWithClaim(ctx, claim, wants...)
+		loaded, err := s.engine.LoadWithClaim(ctx, claim, wants...)
 		switch {
 		case err != nil:
 			return licensing.Order{}, claim.Replayed(), err
 		case claim.Replayed():
-			return o.claimedOrder(ctx, owner, claim.Earlier)
+			return s.orders.claimedOrder(ctx, owner, claim.Earlier)
 		case len(loaded) == 0 || loaded[0].Record.Order == nil:
 			return licensing.Order{}, false, licensing.ErrOrderNotFound
 		}
-		plan, err := o.newPlan(ctx, loaded[0].Record.Order, in)
+		plan, err := s.newPlan(ctx, loaded[0].Record.Order, in)
 		if err != nil {
 			return licensing.Order{}, false, err
 		}
-		claim.Effect.OrderNo = orderNo
+		claim.Effect = licensing.Claim{OrderNo: orderNo, Number: number}
 		result, err := place.DoOnce(ctx, ref, licensing.ChangeSubscription{Change: licensing.SubscriptionChange{
-			Kind: licensing.ChangePlan, Number: licensing.ChangeNumber(id), Later: in.Later, Plan: plan,
+			Kind: licensing.ChangePlan, Number: number, Later: in.Later, Plan: plan,
 		}}, claim)
 		if err == nil && claim.Replayed() {
-			return o.claimedOrder(ctx, owner, claim.Earlier)
+			return s.orders.claimedOrder(ctx, owner, claim.Earlier)
 		}
-		return result.Order, claim.Replayed(), err
+		return result.Order(), claim.Replayed(), err
 	}
-	return idempotent(ctx, o.core, owner, once, nil, run)
+	order, replayed, err = idempotent(ctx, s.core, owner, once, nil, run)
+	return order, number, replayed, err
 }
 
 // newPlan returns what an order's subscription is to pay for, and refuses what it can't pay for.
-func (o *Orders) newPlan(
+func (s *Subscriptions) newPlan(
 	ctx context.Context, order *licensing.Order, in NewPlan,
 ) (*licensing.Plan, error) {
 	if !order.Subscribed() {
@@ -68,7 +93,7 @@ func (o *Orders) newPlan(
 	}
 	priced := *order
 	priced.Amount = in.Amount
-	if err := o.cfg.Accepts(priced); err != nil {
+	if err := s.cfg.Accepts(priced); err != nil {
 		return nil, err
 	}
 	plan := &licensing.Plan{Amount: in.Amount}
@@ -79,13 +104,15 @@ func (o *Orders) newPlan(
 	wants := []store.Want{
 		{Ref: licensing.ProductRef(order.Owner, plan.ProductID)}, {Ref: licensing.LicenseRef(order.LicenseKey)},
 	}
-	loaded, err := o.cfg.Records.Load(ctx, wants...)
+	loaded, err := s.cfg.Records.Load(ctx, wants...)
 	if err != nil {
 		return nil, err
 	}
-	l := loaded[1].Record.License
+	p, l := loaded[0].Record.Product, loaded[1].Record.License
+	if p != nil { // also if the product stays: another change may be recorded before this one
+		plan.Terms = p.Terms
+	}
 	if plan.ProductID != product {
-		p := loaded[0].Record.Product
 		switch {
 		case p == nil:
 			return nil, licensing.ErrProductNotFound
@@ -96,7 +123,6 @@ func (o *Orders) newPlan(
 			return nil, licensing.InvalidField("product_id",
 				"must be a product whose devices are leased if the license's are, and are not otherwise")
 		}
-		plan.Terms = p.Terms
 	}
 	if in.MaxDevices != nil {
 		plan.SetMaximum, plan.MaxDevices = true, *in.MaxDevices
@@ -109,11 +135,11 @@ func (o *Orders) newPlan(
 
 // plannedProduct returns the product of an order's planned change as it is now; nil: it does not exist any more, or no
 // change is planned.
-func (o *Orders) plannedProduct(ctx context.Context, order *licensing.Order) (*licensing.Product, error) {
+func (s *Subscriptions) plannedProduct(ctx context.Context, order *licensing.Order) (*licensing.Product, error) {
 	if order.Next == nil {
 		return nil, nil
 	}
-	loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.Next.ProductID)})
+	loaded, err := s.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.Next.ProductID)})
 	if err != nil {
 		return nil, err
 	}
@@ -122,18 +148,18 @@ func (o *Orders) plannedProduct(ctx context.Context, order *licensing.Order) (*l
 
 // notePlan records the answer that the payment provider has made the open change of an order's plan, and gives the
 // order's license what it pays for now, in one transaction.
-func (o *Orders) notePlan(
+func (s *Subscriptions) notePlan(
 	ctx context.Context, ref licensing.Ref, note licensing.NoteSubscription,
 ) (licensing.Result, error) {
-	stored, err := o.readOrder(ctx, ref.Owner, ref.ID) // the caller may have the key that the license has now
+	stored, err := s.readOrder(ctx, ref.Owner, ref.ID) // the caller may have the key that the license has now
 	if err != nil {
 		return licensing.Result{}, err
 	}
 	if stored.LicenseKey.IsZero() {
-		return o.engine.Do(ctx, ref, note)
+		return s.engine.Do(ctx, ref, note)
 	}
 	license := licensing.LicenseRef(stored.LicenseKey)
-	return o.engine.LockAndSwap(ctx, node.Step{Ref: ref, Cmd: note},
+	return s.engine.LockAndSwap(ctx, node.Step{Ref: ref, Cmd: note},
 		node.Step{Ref: license, Then: func(noted licensing.Result) licensing.Command {
 			return licensing.ExtendLicense{Plan: noted.Plan}
 		}})

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/maypok86/otter/v2"
 
+	"licet/internal/fair"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/store"
@@ -32,10 +34,12 @@ type Receipts struct {
 	revoked cache[licensing.Owner, *RevocationList]
 	// readings has the readings of lists of revocations that are under way, by owner.
 	readings sync.Map
+	signing  *fair.Places[licensing.Owner] // lists and increments
 }
 
 func newReceipts(c *core) *Receipts {
-	return &Receipts{core: c, revoked: newRevocationLists(),
+	signing := fair.New[licensing.Owner](fair.Config{Places: listsSigned, Each: 1, Waiting: math.MaxInt})
+	return &Receipts{core: c, revoked: newRevocationLists(), signing: signing,
 		signers: otter.Must(&otter.Options[licensing.Owner, remembered[*ReceiptSigner]]{
 			MaximumSize: rememberedSigners,
 		})}
@@ -69,7 +73,7 @@ func (r *Receipts) RecallSigner(owner licensing.Owner) (signer *ReceiptSigner, k
 	return nil, known
 }
 
-// FindSigner reads the receipt keys of an owner for a caller who may be anybody, and makes none. It fails with
+// FindSigner reads the receipt keys of an owner for a caller without an API key, and makes none. It fails with
 // ErrNoReceiptKeys.
 func (r *Receipts) FindSigner(
 	ctx context.Context, owner licensing.Owner, network netip.Addr,

@@ -22,17 +22,21 @@ const redactionBytes = 64 << 10
 // Redactions offers the use case that removes a buyer's personal data.
 type Redactions struct{ *core }
 
-// Redact removes a buyer's personal data from up to MaxRedact of the buyer's orders and from their
-// licenses, and from up to MaxRedact licenses that name the buyer themselves; see licensing.RedactOrder and
-// licensing.RedactLicense. It returns how many it has redacted, and whether these were all that existed when it began.
-// What is redacted is no longer listed under the buyer, so repeating the request continues after an earlier one, even
-// if that one was interrupted.
+// Redact removes a customer's personal data; see licensing.RedactOrder and licensing.RedactLicense. By an address: from
+// up to MaxRedact of the buyer's orders and from their licenses, and from up to MaxRedact licenses that name the buyer
+// themselves. By a reference: from up to MaxRedact licenses. Redact returns how many it has redacted, and whether these
+// were all that existed when it began. What is redacted is no longer listed under the buyer, so repeating the request
+// continues after an earlier one, even if the earlier redaction was interrupted. Redact refuses the zero Customer, as
+// all licenses match it.
 //
-// With once, Redact returns the sum of all requests with the same key, and continues until nothing is
-// left. From then on the answer stays the same, and replayed is true.
+// With once, Redact returns the sum of all requests with the same key, and continues until nothing is left. From then
+// on the answer stays the same, and replayed is true.
 func (r *Redactions) Redact(
-	ctx context.Context, owner licensing.Owner, buyerEmail string, once *node.Once,
+	ctx context.Context, owner licensing.Owner, customer licensing.Customer, once *node.Once,
 ) (done licensing.Redaction, replayed bool, err error) {
+	if customer == (licensing.Customer{}) {
+		return done, false, licensing.InvalidField("buyer_email", "is required, unless customer_reference is given")
+	}
 	run := func(_ node.Place, claim *node.Claim) (done licensing.Redaction, replayed bool, err error) {
 		if err := r.engine.TakeChange(owner); err != nil {
 			return done, false, err
@@ -40,7 +44,7 @@ func (r *Redactions) Redact(
 		if done, err = r.beginRedaction(ctx, claim); err != nil || done.Complete {
 			return done, err == nil, err
 		}
-		done, err = r.redactSome(ctx, owner, buyerEmail)
+		done, err = r.redactSome(ctx, owner, customer)
 		if err == nil && once != nil {
 			done, err = r.addRedaction(ctx, claim, done)
 		}
@@ -79,16 +83,16 @@ func redacted(claim *node.Claim) (before licensing.Redaction) {
 	return before
 }
 
-// redactSome redacts the newest of a buyer's orders and granted licenses, some at the same time. It also returns along
+// redactSome redacts the newest of a customer's orders and licenses, some at the same time. It also returns along
 // with an error how many it has redacted. Only some redactions are under way at the same time.
 func (r *Redactions) redactSome(
-	ctx context.Context, owner licensing.Owner, buyerEmail string,
+	ctx context.Context, owner licensing.Owner, customer licensing.Customer,
 ) (licensing.Redaction, error) {
 	if err := r.redactions.enter(ctx, owner); err != nil {
 		return licensing.Redaction{}, err
 	}
 	defer r.redactions.leave(owner)
-	refs, keys, more, err := r.toRedact(ctx, owner, buyerEmail)
+	refs, keys, more, err := r.toRedact(ctx, owner, customer)
 	if err != nil {
 		return licensing.Redaction{}, err
 	}
@@ -98,7 +102,7 @@ func (r *Redactions) redactSome(
 			return store.ErrReserve // another request can redact the record
 		}
 		store.ReadsOf(ctx).Note(redactionBytes)
-		result, err := r.redactRecord(ctx, ref, buyerEmail, keys[ref])
+		result, err := r.redactRecord(ctx, ref, customer, keys[ref])
 		switch {
 		case errors.Is(err, licensing.ErrOrderNotFound), errors.Is(err, licensing.ErrLicenseNotFound):
 			return nil // another request has redacted the record
@@ -111,7 +115,8 @@ func (r *Redactions) redactSome(
 		if ref.Kind == licensing.KindLicense {
 			licenses.Add(1)
 		}
-		licenses.Add(int64(result.Order.Issued()))
+		order := result.Order()
+		licenses.Add(int64(order.Issued()))
 		return nil
 	})
 	if err == nil && !all {
@@ -126,47 +131,50 @@ func (r *Redactions) redactSome(
 	return done, err
 }
 
-// toRedact returns the newest orders and granted licenses of a buyer, the keys of these licenses and of orders with a
-// license, and whether the buyer has more of either. The pages are large, so they count as a page of a list.
+// toRedact returns the newest orders and licenses of a customer, the keys of these licenses and of orders with a
+// license, and whether the customer has more of either. By an address, only granted licenses are among the licenses.
+// The pages are large, so they count as a page of a list.
 func (r *Redactions) toRedact(
-	ctx context.Context, owner licensing.Owner, buyerEmail string,
+	ctx context.Context, owner licensing.Owner, customer licensing.Customer,
 ) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
 	if err := r.lists.enter(ctx, owner); err != nil {
 		return nil, nil, false, err
 	}
 	defer r.lists.leave(owner)
 	page := store.Page{Limit: MaxRedact, Scan: store.MaxListScan}
-	list, err := r.cfg.Queries.ListOrders(ctx, owner, buyerEmail, page, nil)
-	if err != nil {
-		return nil, nil, false, err
+	var list store.List[licensing.Order]
+	if customer.BuyerEmail != "" {
+		if list, err = r.cfg.Queries.ListOrders(ctx, owner, customer.BuyerEmail, page, nil); err != nil {
+			return nil, nil, false, err
+		}
 	}
 	page.Scan = 2 * MaxRedact // the licenses of the orders come first
-	granted, err := r.cfg.Queries.ListLicenses(ctx, owner, licensing.Customer{BuyerEmail: buyerEmail}, page,
-		func(l *licensing.License) bool { return l.OrderNo == "" })
+	licenses, err := r.cfg.Queries.ListLicenses(ctx, owner, customer, page,
+		func(v *store.LicenseView) bool { return v.License.OrderNo == "" || customer.BuyerEmail == "" })
 	if err != nil {
 		return nil, nil, false, err
 	}
-	keys = make(map[licensing.Ref]licensing.LicenseKey, len(list.Items)+len(granted.Items))
+	keys = make(map[licensing.Ref]licensing.LicenseKey, len(list.Items)+len(licenses.Items))
 	for i := range list.Items {
 		ref := licensing.OrderRef(owner, list.Items[i].OrderNo)
 		refs, keys[ref] = append(refs, ref), list.Items[i].LicenseKey
 	}
-	for i := range granted.Items {
-		key := granted.Items[i].License.Key
+	for i := range licenses.Items {
+		key := licenses.Items[i].License.Key
 		ref := licensing.LicenseRef(key)
 		refs, keys[ref] = append(refs, ref), key
 	}
-	return refs, keys, list.Next != "" || granted.Next != "", nil
+	return refs, keys, list.Next != "" || licenses.Next != "", nil
 }
 
-// redactRecord redacts an order, or a license that names the buyer itself.
+// redactRecord redacts an order, or a license that names the customer itself.
 func (r *Redactions) redactRecord(
-	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
+	ctx context.Context, ref licensing.Ref, customer licensing.Customer, key licensing.LicenseKey,
 ) (licensing.Result, error) {
 	if ref.Kind == licensing.KindOrder {
-		return r.redactOrder(ctx, ref, buyerEmail, key)
+		return r.redactOrder(ctx, ref, customer.BuyerEmail, key)
 	}
-	redact := licensing.RedactLicense{Target: licensing.Target{Key: key}, BuyerEmail: buyerEmail}
+	redact := licensing.RedactLicense{Target: licensing.Target{Key: key}, Of: customer}
 	return r.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
 		return r.engine.SwapTogether(ctx, node.Step{Ref: ref, Cmd: redact})
 	})
@@ -184,10 +192,10 @@ func (r *Redactions) redactOrder(
 	return r.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
 		for {
 			result, err := r.redactWith(ctx, ref, buyerEmail, key)
-			if err != nil || result.Order.LicenseKey == key {
+			if err != nil || result.Order().LicenseKey == key {
 				return result, err
 			}
-			key = result.Order.LicenseKey
+			key = result.Order().LicenseKey
 		}
 	})
 }

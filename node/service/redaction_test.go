@@ -22,6 +22,9 @@ const (
 	secret = "secret"
 )
 
+// named returns a customer whose address is known.
+func named(email string) licensing.Customer { return licensing.Customer{BuyerEmail: email} }
+
 // bought makes an order with everything that identifies its buyer.
 func bought(t *testing.T, n *service.Service, owner licensing.Owner, email string) licensing.Order {
 	t.Helper()
@@ -42,8 +45,8 @@ func sell(t *testing.T, n *service.Service, order licensing.Order) licensing.Ord
 	if err != nil {
 		t.Fatal(err)
 	}
-	note(t, n, result.Order)
-	return result.Order
+	note(t, n, result.Order())
+	return result.Order()
 }
 
 func note(t *testing.T, n *service.Service, order licensing.Order) {
@@ -62,12 +65,33 @@ func change(t *testing.T, n *service.Service, order licensing.Order, command fun
 	}
 }
 
+// TestRedactionOfNobody: a redaction without an address and without a reference is refused, and changes nothing.
+func TestRedactionOfNobody(t *testing.T) {
+	t.Parallel()
+	n := nodetest.New(t, nodetest.OpenStore(t))
+	owner := nodetest.NewOwner(licensing.Test)
+	customer := licensing.Customer{BuyerEmail: buyer, Reference: "c-1"}
+	granted, _, err := n.Grant(nodetest.Context(t), owner,
+		service.Grant{ProductID: "pro", Quantity: 1, Customer: customer})
+	nodetest.WantError(t, err, nil)
+	for _, once := range []*node.Once{nil, nodetest.Once("k", "r")} {
+		done, _, err := n.Redact(nodetest.Context(t), owner, licensing.Customer{}, once)
+		if licensing.ReasonOf(err) != licensing.ReasonInvalidField || done != (licensing.Redaction{}) {
+			t.Errorf("redacted %+v, %v", done, err)
+		}
+	}
+	view, err := n.License(nodetest.Context(t), owner, granted[0].License.Key, store.DevicePage{Limit: 1})
+	if err != nil || !view.Metadata.Has(customer) {
+		t.Errorf("the license names %+v, %v", view.Metadata.Customer, err)
+	}
+}
+
 // wantRedaction redacts the buyer's orders and checks the answer.
 func wantRedaction(
 	t *testing.T, n *service.Service, owner licensing.Owner, once *node.Once, want licensing.Redaction, wantReplay bool,
 ) {
 	t.Helper()
-	got, replayed, err := n.Redact(nodetest.Context(t), owner, strings.ToLower(buyer), once)
+	got, replayed, err := n.Redact(nodetest.Context(t), owner, named(strings.ToLower(buyer)), once)
 	if err != nil || got != want || replayed != wantReplay {
 		t.Fatalf("redacted %+v, replayed %v, %v; want %+v, %v", got, replayed, err, want, wantReplay)
 	}
@@ -156,9 +180,9 @@ func TestRedact(t *testing.T) {
 	}
 
 	result, err := n.PayOrder(ctx, unpaid, nodetest.SandboxPayment(unpaid.OrderNo))
-	if err != nil || result.Order.Status(n.Now()) != licensing.OrderPaid ||
-		result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
-		t.Errorf("paid after the redaction: %+v, %v", result.Order, err)
+	if err != nil || new(result.Order()).Status(n.Now()) != licensing.OrderPaid ||
+		result.Order().SuccessURL != unpaid.SuccessURL || result.Order().Amount != 100 {
+		t.Errorf("paid after the redaction: %+v, %v", result.Order(), err)
 	}
 	change(t, n, paid,
 		func(target licensing.Target) licensing.Command { return licensing.ReinstateLicense{Target: target} })
@@ -167,14 +191,14 @@ func TestRedact(t *testing.T) {
 	_, _, err = n.ChangeOrder(ctx, owner, paid.OrderNo, licensing.RequestRefund{}, nil)
 	nodetest.WantError(t, err, nil)
 	result, err = n.RecordRefund(ctx, paid, service.MadeRefund{})
-	if err != nil || result.Order.Status(n.Now()) != licensing.OrderRefunded {
-		t.Errorf("refunded after the redaction: %+v, %v", result.Order, err)
+	if err != nil || new(result.Order()).Status(n.Now()) != licensing.OrderRefunded {
+		t.Errorf("refunded after the redaction: %+v, %v", result.Order(), err)
 	}
 	_, err = nodetest.Activate(ctx, n, paid.LicenseKey, "laptop")
 	nodetest.WantError(t, err, licensing.ErrLicenseRevoked)
 	result, err = n.RecordRefund(ctx, paidThen, service.MadeRefund{})
-	if err != nil || result.Order.Status(n.Now()) != licensing.OrderRefunded {
-		t.Errorf("sent back after the redaction: %+v, %v", result.Order, err)
+	if err != nil || new(result.Order()).Status(n.Now()) != licensing.OrderRefunded {
+		t.Errorf("sent back after the redaction: %+v, %v", result.Order(), err)
 	}
 	if order, _, err := n.ChangeOrder(ctx, owner, canceled.OrderNo, licensing.CancelOrder{Reason: "again"},
 		nil); err != nil || order.StateReason != "" {
@@ -205,7 +229,7 @@ func TestRedactMany(t *testing.T) {
 		orders[i] = sell(t, n, orders[i])
 	}
 	for _, want := range []licensing.Redaction{{Orders: service.MaxRedact}, {Orders: 2 * service.MaxRedact}} {
-		got, replayed, err := n.Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
+		got, replayed, err := n.Redact(nodetest.Context(t), owner, named(buyer), nodetest.Once("k", "r"))
 		if err != nil || got.Orders != want.Orders || got.Complete || replayed {
 			t.Fatalf("redacted %+v, replayed %v, %v; want %+v", got, replayed, err, want)
 		}
@@ -221,7 +245,7 @@ func TestRedactMany(t *testing.T) {
 	if now := shown(t, n, later); !strings.Contains(now, secret) {
 		t.Errorf("a replay has redacted an order that was made later:\n%s", now)
 	}
-	_, _, err := n.Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "another"))
+	_, _, err := n.Redact(nodetest.Context(t), owner, named(buyer), nodetest.Once("k", "another"))
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 	wantRedaction(t, n, owner, nodetest.Once("l", "r"), licensing.Redaction{Orders: 1, Complete: true}, false)
 	wantRedaction(t, n, owner, nodetest.Once("m", "r"), licensing.Redaction{Complete: true}, false)
@@ -265,7 +289,7 @@ func TestRedactWhileNoted(t *testing.T) {
 	store := &storetest.Faulty{Store: nodetest.OpenStore(t), AfterLoad: func(read []store.Snapshot) {
 		if len(read) == 2 && !noted {
 			noted = true
-			note(t, other, result.Order)
+			note(t, other, result.Order())
 		}
 	}}
 	wantRedaction(t, nodetest.New(t, store), owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true},
@@ -273,7 +297,7 @@ func TestRedactWhileNoted(t *testing.T) {
 	if !noted {
 		t.Error("no metadata was added meanwhile")
 	}
-	wantForgotten(t, other, result.Order)
+	wantForgotten(t, other, result.Order())
 }
 
 // TestRedactedByAnother finds orders that another node redacts first, and does not remove metadata that is added to
@@ -310,8 +334,8 @@ func TestRefundOfRedacted(t *testing.T) {
 		return nil
 	}}
 	result, err := nodetest.New(t, store).RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
-	if err != nil || result.Order.Status(other.Now()) != licensing.OrderRefunded || loads < 2 {
-		t.Errorf("after %d loads: %+v, %v", loads, result.Order, err)
+	if err != nil || new(result.Order()).Status(other.Now()) != licensing.OrderRefunded || loads < 2 {
+		t.Errorf("after %d loads: %+v, %v", loads, result.Order(), err)
 	}
 	wantForgotten(t, other, order)
 }
@@ -345,7 +369,7 @@ func TestRedactBreaksOff(t *testing.T) {
 								return storetest.Fault{Skip: true, Say: say}
 							}
 						}})
-					_, _, err := dying.Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
+					_, _, err := dying.Redact(nodetest.Context(t), owner, named(buyer), nodetest.Once("k", "r"))
 					want := say
 					if last > 1 {
 						want = licensing.ErrOutcomeUnknown // some of it is done
@@ -357,7 +381,7 @@ func TestRedactBreaksOff(t *testing.T) {
 							t.Errorf("an order is redacted in part:\n%s", text)
 						}
 					}
-					got, replayed, err := n.Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
+					got, replayed, err := n.Redact(nodetest.Context(t), owner, named(buyer), nodetest.Once("k", "r"))
 					claimed := made && last == count+1
 					if err != nil || !got.Complete || replayed != claimed || claimed && got.Orders != count {
 						t.Errorf("afterwards: %+v, replayed %v, %v", got, replayed, err)
@@ -387,7 +411,7 @@ func TestRedactWhileStoreIsAway(t *testing.T) {
 			}
 			return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 		}})
-		got, _, err := failing.Redact(nodetest.Context(t), owner, buyer, nil)
+		got, _, err := failing.Redact(nodetest.Context(t), owner, named(buyer), nil)
 		if landing == 0 {
 			nodetest.WantError(t, err, licensing.ErrUnavailable)
 		} else if err != nil || got != (licensing.Redaction{Orders: landing, Complete: landing == count}) {
@@ -425,7 +449,7 @@ func TestRedactInDoubt(t *testing.T) {
 		}
 		store := &saying{Store: plain, err: doubt}
 		store.first.Store(landing)
-		got, _, err := nodetest.New(t, store).Redact(nodetest.Context(t), owner, buyer, nil)
+		got, _, err := nodetest.New(t, store).Redact(nodetest.Context(t), owner, named(buyer), nil)
 		if licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 			t.Errorf("with %d of 3 redacted: %+v, %v", landing, got, err)
 		}
@@ -440,7 +464,7 @@ func TestRedactionNotRemembered(t *testing.T) {
 	bought(t, nodetest.New(t, plain), owner, buyer)
 	store := &saying{Store: plain, err: licensing.ErrOverloaded}
 	store.first.Store(2) // the claim and the order
-	_, _, err := nodetest.New(t, store).Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
+	_, _, err := nodetest.New(t, store).Redact(nodetest.Context(t), owner, named(buyer), nodetest.Once("k", "r"))
 	if licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 		t.Errorf("got %v, want an unknown outcome", err)
 	}
@@ -460,20 +484,20 @@ func TestRedactTogether(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 6 {
 		group.Go(func() {
-			got, _, err := nodes[i%2].Redact(nodetest.Context(t), owner, buyer, nil)
+			got, _, err := nodes[i%2].Redact(nodetest.Context(t), owner, named(buyer), nil)
 			nodetest.WantError(t, err, nil)
 			counted.Add(int64(got.Orders))
 		})
 	}
 	for i := range 2 {
 		group.Go(func() {
-			_, _, err := nodes[i].Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
+			_, _, err := nodes[i].Redact(nodetest.Context(t), owner, named(buyer), nodetest.Once("k", "r"))
 			nodetest.WantError(t, err, nil)
 		})
 	}
 	group.Wait()
 	wantForgotten(t, nodes[0], orders...)
-	got, replayed, err := nodes[0].Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
+	got, replayed, err := nodes[0].Redact(nodetest.Context(t), owner, named(buyer), nodetest.Once("k", "r"))
 	if err != nil || !replayed || !got.Complete || counted.Load()+int64(got.Orders) != count {
 		t.Errorf("of %d orders %d were counted, and under the key %+v, replayed %v, %v", count, counted.Load(), got,
 			replayed, err)
@@ -500,7 +524,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	group.Go(func() {
-		_, _, err := n.Redact(ctx, owner, buyer, nil)
+		_, _, err := n.Redact(ctx, owner, named(buyer), nil)
 		nodetest.WantError(t, err, licensing.ErrOverloaded)
 	})
 	n.AwaitListsWaiting(1)
@@ -510,7 +534,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 		t.Error("a redaction that was refused has redacted the order")
 	}
 	group.Go(func() {
-		got, _, err := n.Redact(nodetest.Context(t), owner, buyer, nil)
+		got, _, err := n.Redact(nodetest.Context(t), owner, named(buyer), nil)
 		if want := (licensing.Redaction{Orders: 1, Complete: true}); err != nil || got != want {
 			t.Errorf("redacted %+v, %v", got, err)
 		}
@@ -553,7 +577,7 @@ func TestRedactionsAtOnce(t *testing.T) {
 	n := nodetest.New(t, db)
 	greedy, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
 	redact := func(owner licensing.Owner, buyer string) {
-		got, _, err := n.Redact(nodetest.Context(t), owner, buyer, nil)
+		got, _, err := n.Redact(nodetest.Context(t), owner, named(buyer), nil)
 		if want := (licensing.Redaction{Orders: 1, Complete: true}); err != nil || got != want {
 			t.Errorf("redacted %+v, %v", got, err)
 		}

@@ -42,21 +42,21 @@ var errReportUnderWay = &licensing.Error{
 // ReportSales sums an owner's payments and refunds. All pages are read at the revision of the first page. Each page
 // takes an admission place and enters the gate of lists, like a page of a list. What is read counts toward the owner's
 // limits at once, but does not stop the report: only a report that has not begun is refused because of earlier reads.
-func (o *Orders) ReportSales(ctx context.Context, owner licensing.Owner, in SalesRequest) (r SalesReport, err error) {
-	if !o.reports.TryEnter(owner) {
-		o.reportsShed.Inc()
+func (p *Payments) ReportSales(ctx context.Context, owner licensing.Owner, in SalesRequest) (r SalesReport, err error) {
+	if !p.reports.TryEnter(owner) {
+		p.reportsShed.Inc()
 		return r, errReportUnderWay
 	}
-	defer o.reports.Leave(owner)
+	defer p.reports.Leave(owner)
 	reads := store.ReadsOf(ctx)
 	if err := reads.Refusal(); err != nil {
 		return r, err
 	}
 	ctx = store.CountReads(ctx, reads.Note, func() error { return nil })
-	r.SalesReport, r.AsOf = licensing.NewSalesReport(in.Step, in.ProductID), o.engine.Now()
+	r.SalesReport, r.AsOf = licensing.NewSalesReport(in.Step, in.ProductID), p.engine.Now()
 	for page := (store.SalesPage{Span: in.Span}); ; {
-		read, err := admittedToList(ctx, o.core, owner, func() (store.SalesRead, error) {
-			return o.cfg.Queries.ReadSales(ctx, owner, page)
+		read, err := admittedToList(ctx, p.core, owner, func() (store.SalesRead, error) {
+			return p.cfg.Queries.ReadSales(ctx, owner, page)
 		})
 		if err != nil {
 			return r, err

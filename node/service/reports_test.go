@@ -27,7 +27,7 @@ func (s slowSales) ReadSales(
 }
 
 // TestOneReportAtATime: an owner makes one report at a time, and others make theirs meanwhile, up to as many as the
-// node makes at once. A caller who has given up ends nobody's report.
+// node makes at once. A caller who has given up ends no other caller's report.
 func TestOneReportAtATime(t *testing.T) {
 	const atOnce = 4
 	db := slowSales{Store: nodetest.OpenStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"time"
@@ -23,13 +24,15 @@ const (
 	listRest = 20
 	// rememberedLists bounds the bytes of the lists of revocations that a node remembers.
 	rememberedLists = 128 << 20
-	// entryBytes is what a remembered entry takes, and signedBytes is its share of the signed list. incrementBytes is
-	// what a signed increment has besides: the header, the other members and the signature.
-	entryBytes, signedBytes, incrementBytes = 40, 43, 600
+	// entryBytes is what a remembered entry takes along with its place in newest, and signedBytes is its share of a
+	// signed document. documentBytes is what a signed document has besides: the header, the other members, the
+	// signature and its place in SignedDocuments.
+	entryBytes, signedBytes, documentBytes = 44, 43, 800
 	// MaxRevocations bounds the entries of a list: programs refuse a longer document.
 	MaxRevocations = 390_000
-	// maxLater bounds the entries that an increment has: it is signed for the one program that has this position.
-	maxLater = 4096
+	// listsSigned bounds the lists and increments that a node signs at the same time. The longest takes about a
+	// quarter of a second and 200 MB.
+	listsSigned = 2
 )
 
 // RevocationList is an owner's list of revocations as of a time. Its entries never change.
@@ -37,45 +40,63 @@ type RevocationList struct {
 	AsOf    time.Time // the list has all that was acknowledged as revoked before
 	Epoch   int64     // the position of the list
 	Entries []store.Revocation
-	Signed  SignedDocuments // the list, by 0, and increments, by the position that they continue
+	Signed  SignedDocuments // the list and its increments, by the positions that they continue
 
-	tooLong  bool          // for programs: the node refuses the list, and remembers no entries
-	life     time.Duration // how long a node answers the list
-	revision int64         // at which it was read
-	day      licensing.ReceiptDay
-	newest   []store.Revocation // the newest first, up to maxLater; of one name perhaps several
+	tooLong  bool                 // for programs: the node refuses the list, and remembers no entries
+	life     time.Duration        // how long a node answers the list
+	revision int64                // at which it was read
+	day      licensing.ReceiptDay // the list has no entries that are over by this day
+	newest   []uint32             // places in Entries, the newest first
 }
 
-// Continues reports whether an increment can continue a position: the list has had it, and not too many entries came
-// later.
-func (l *RevocationList) Continues(position int64) bool {
-	return position > 0 && position <= l.Epoch && l.later(position) < maxLater
+// Increment returns the position that the answer continues to a client whose list has a position: that position or one
+// before, so that some entries come again. 0: the answer is the whole list.
+//
+// An increment has 0, 1, 2, 4, 8 and so on entries; fewer, if several entries have one position. So a list has few
+// increments, whatever positions are asked for, and together they have fewer than twice the entries of the list.
+func (l *RevocationList) Increment(position int64) (after int64) {
+	if position <= 0 || position > l.Epoch {
+		return 0
+	}
+	length, later := 0, l.later(position)
+	for length < later {
+		length = max(2*length, 1)
+	}
+	if length >= len(l.newest) {
+		return 0
+	}
+	return l.Entries[l.newest[length]].At
 }
 
-// After returns the entries that came after a position that the list continues, in the order of their names; all after
-// position 0.
+// After returns the entries that came after a position, in the order of their names; all after position 0.
 func (l *RevocationList) After(position int64) []store.Revocation {
 	if position == 0 {
 		return l.Entries
 	}
-	return byName(l.newest[:l.later(position)])
+	places := slices.Sorted(slices.Values(l.newest[:l.later(position)]))
+	found := make([]store.Revocation, len(places))
+	for i, place := range places {
+		found[i] = l.Entries[place]
+	}
+	return found
 }
 
-// later returns how many of the newest entries came after a position.
+// later returns how many entries came after a position.
 func (l *RevocationList) later(position int64) int {
-	n, _ := slices.BinarySearchFunc(l.newest, position, func(e store.Revocation, position int64) int {
-		return cmp.Compare(position, e.At)
+	n, _ := slices.BinarySearchFunc(l.newest, position, func(place uint32, position int64) int {
+		return cmp.Compare(position, l.Entries[place].At)
 	})
 	return n
 }
 
-// byName returns entries in the order of their names; of a name, the latest.
-func byName(entries []store.Revocation) []store.Revocation {
-	entries = slices.Clone(entries)
-	slices.SortFunc(entries, func(a, b store.Revocation) int {
-		return cmp.Or(compareNames(&a, &b), cmp.Compare(b.At, a.At))
-	})
-	return slices.CompactFunc(entries, func(a, b store.Revocation) bool { return a.Name == b.Name })
+// byAge returns the places of entries in a list, the newest first.
+func byAge(entries []store.Revocation) []uint32 {
+	places := make([]uint32, len(entries))
+	for i := range places {
+		places[i] = uint32(i)
+	}
+	slices.SortFunc(places, func(a, b uint32) int { return cmp.Compare(entries[b].At, entries[a].At) })
+	return places
 }
 
 // MaxAge returns for how long caches may keep the list.
@@ -95,15 +116,30 @@ func newRevocationLists() *otter.Cache[licensing.Owner, *RevocationList] {
 	return otter.Must(&otter.Options[licensing.Owner, *RevocationList]{
 		MaximumWeight: rememberedLists,
 		Weigher: func(_ licensing.Owner, l *RevocationList) uint32 {
-			increments := maxSignedDocuments * (signedDocument + incrementBytes + signedBytes*len(l.newest))
-			return uint32(1000 + (entryBytes+signedBytes)*len(l.Entries) + 2*entryBytes*len(l.newest) +
-				min(increments, maxSignedDocuments*signedDocument+maxSignedBytes))
+			documents := 2 + bits.Len(uint(len(l.Entries)))
+			return uint32(1000 + documentBytes*documents + (entryBytes+3*signedBytes)*len(l.Entries))
 		},
 	})
 }
 
-// Revocations returns an owner's list of revocations, some seconds old, for a caller who may be anybody. Callers at the
-// same time share one reading, which reads what has changed since the last one.
+// SignList returns the list that continues a position, as sign makes it: once for all callers, and an owner's lists one
+// after the other. Owners who wait take turns.
+func (r *Receipts) SignList(
+	ctx context.Context, owner licensing.Owner, list *RevocationList, after int64,
+	sign func() (SignedDocument, error),
+) (SignedDocument, error) {
+	if made, ok := list.Signed.recall(after); ok {
+		return made, nil
+	}
+	if r.signing.Enter(ctx, owner) != nil {
+		return SignedDocument{}, licensing.ErrUnavailable
+	}
+	defer r.signing.Leave(owner)
+	return list.Signed.Of(after, sign)
+}
+
+// Revocations returns an owner's list of revocations, some seconds old, for any caller, without an API key. Callers at
+// the same time share one reading, which reads what has changed since the last one.
 func (r *Receipts) Revocations(
 	ctx context.Context, owner licensing.Owner, network netip.Addr,
 ) (*RevocationList, error) {
@@ -138,7 +174,8 @@ type listReading struct {
 	err  error
 }
 
-// readList reads what was revoked since the list before, which may be nil, and remembers the new list.
+// readList reads what was revoked since the list before, which may be nil, and remembers the new list. A node that must
+// not act by its clock reads none: if the clock is ahead, programs would trust the list for too long.
 func (r *Receipts) readList(
 	ctx context.Context, owner licensing.Owner, network netip.Addr, before *RevocationList,
 ) (list *RevocationList, err error) {
@@ -147,11 +184,16 @@ func (r *Receipts) readList(
 		return nil, err
 	}
 	defer func() { place.Leave(err) }()
-	if before == nil {
+	now := r.engine.Now() // before the reading
+	if err := r.engine.ActsByTime(); err != nil {
+		return nil, err
+	}
+	list = &RevocationList{AsOf: now, day: licensing.ReceiptDayOf(now)}
+	if before == nil || before.day > list.day { // a clock that was ahead has left entries out
 		before = &RevocationList{}
 	}
-	list = &RevocationList{AsOf: r.engine.Now()} // before the reading
-	read, err := r.cfg.Queries.ReadRevocations(ctx, owner, before.revision)
+	read, err := r.cfg.Queries.ReadRevocations(ctx, owner,
+		store.RevocationsWanted{After: before.revision, Today: list.day, Most: MaxRevocations})
 	if err != nil {
 		return nil, err
 	}
@@ -159,16 +201,14 @@ func (r *Receipts) readList(
 		before = &RevocationList{}
 	}
 	list.Epoch, list.revision = max(before.Epoch, read.Epoch), read.Revision
-	list.day, list.Entries, list.newest = licensing.ReceiptDayOf(list.AsOf), before.Entries, before.newest
+	list.Entries, list.newest = before.Entries, before.newest
 	if len(read.Entries) > 0 || list.day != before.day {
 		list.Entries = mergeRevocations(before.Entries, read.Entries, list.day)
-		list.newest = slices.Concat(before.newest, read.Entries)
-		slices.SortFunc(list.newest, func(a, b store.Revocation) int { return cmp.Compare(b.At, a.At) })
-		list.newest = slices.Clip(list.newest[:min(len(list.newest), maxLater)])
+		list.newest = byAge(list.Entries)
 	}
-	if len(list.Entries) > MaxRevocations {
+	if read.TooMany || len(list.Entries) > MaxRevocations {
 		r.cfg.Log.Warn().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).
-			Int("revocations", len(list.Entries)).Msg("the list of revocations is too long for programs")
+			Int("most", MaxRevocations).Msg("the list of revocations is too long for programs")
 		// The refusal is remembered, too: else each request would read the whole list again.
 		took := r.engine.Now().Sub(list.AsOf)
 		r.revoked.Set(owner, &RevocationList{AsOf: list.AsOf, tooLong: true, life: max(listLife(took), listRest*took)})

@@ -108,7 +108,7 @@ func (r *Rollouts) start(ref licensing.Ref) error {
 
 // run runs steps of a rollout, until it has ended, or can't go on now, or has had its turn: then a sweep starts the
 // rollouts that have waited for longer. Between two steps it rests for as long as the step before took. It measures by
-// a clock that nobody sets: else a step of the node's clock could make a rest of hours.
+// a clock that can't be set: else a step of the node's clock could make a rest of hours.
 func (r *Rollouts) run(ref licensing.Ref) {
 	for began := time.Now(); time.Since(began) < passesPerTurn*r.cfg.SweepEvery; {
 		at := time.Now()
@@ -149,7 +149,8 @@ func (r *Rollouts) step(ref licensing.Ref) (more bool, err error) {
 	}
 	list, err := admittedToList(ctx, r.core, ref.Owner, func() (store.List[store.LicenseView], error) {
 		page := store.Page{Before: store.Position(p.Rollout.Cursor), Limit: rolloutPage, Scan: store.MaxListScan}
-		return r.cfg.Queries.ListLicenses(ctx, ref.Owner, licensing.Customer{}, page, p.InRollout)
+		return r.cfg.Queries.ListLicenses(ctx, ref.Owner, licensing.Customer{}, page,
+			func(v *store.LicenseView) bool { return p.InRollout(&v.License) })
 	})
 	if err != nil {
 		return false, err

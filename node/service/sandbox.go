@@ -13,10 +13,7 @@ import (
 func (o *Orders) Sandbox(
 	ctx context.Context, orderNo string,
 ) (order licensing.Order, played licensing.SandboxOrder, err error) {
-	if !licensing.ValidOrderNo(orderNo) {
-		return order, played, licensing.ErrOrderNotFound
-	}
-	owner, found, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
+	owner, found, err := o.OwnerOfOrder(ctx, orderNo)
 	switch {
 	case err != nil:
 		return order, played, err
@@ -48,7 +45,7 @@ func (o *Orders) PlayInSandbox(
 		return licensing.SandboxOrder{}, licensing.ErrNotInSandbox
 	}
 	result, err := o.engine.Do(ctx, licensing.SandboxRef(order.Owner, order.OrderNo), cmd)
-	return result.Sandbox, err
+	return result.Sandbox(), err
 }
 
 // sandboxAhead is how far EachSandboxDue looks ahead while nothing is due. It is less than the shortest interval of

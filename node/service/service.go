@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"licet/internal/fair"
 	"licet/licensing"
 	"licet/metrics/guard"
 	"licet/node"
@@ -65,6 +64,8 @@ const (
 type Service struct {
 	*node.Node // the engine
 	*Orders
+	*Payments
+	*Subscriptions
 	*Trials
 	*Licenses
 	*Products
@@ -142,22 +143,24 @@ func New(cfg Config) *Service {
 	aliases := newAliases(c)
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	rollouts := &Rollouts{core: c, places: make(chan struct{}, rolloutsAtOnce)}
+	orders := &Orders{core: c}
 	s := &Service{
-		Node: engine,
-		Orders: &Orders{core: c, reports: fair.New[licensing.Owner](fair.Config{Places: reportsAtOnce, Each: 1}),
-			reportsShed: shed.WithLabelValues("reports")},
-		Trials:     &Trials{c},
-		Licenses:   &Licenses{c, aliases},
-		Products:   &Products{c},
-		Rollouts:   rollouts,
-		Aliases:    aliases,
-		Keys:       keys,
-		Webhooks:   &Webhooks{c},
-		Receipts:   newReceipts(c),
-		Events:     newEvents(c, keys.cache),
-		Redactions: &Redactions{c},
-		Budgets:    budgets,
-		Sweeps:     &Sweeps{core: c, rollouts: rollouts},
+		Node:          engine,
+		Orders:        orders,
+		Payments:      newPayments(c, orders),
+		Subscriptions: &Subscriptions{c, orders},
+		Trials:        &Trials{c},
+		Licenses:      &Licenses{c, aliases},
+		Products:      &Products{c},
+		Rollouts:      rollouts,
+		Aliases:       aliases,
+		Keys:          keys,
+		Webhooks:      &Webhooks{c},
+		Receipts:      newReceipts(c),
+		Events:        newEvents(c, keys.cache),
+		Redactions:    &Redactions{c},
+		Budgets:       budgets,
+		Sweeps:        &Sweeps{core: c, rollouts: rollouts},
 
 		LeaseCounts: &LeaseCounts{core: c},
 	}
@@ -169,7 +172,7 @@ func New(cfg Config) *Service {
 // every second anyway. Load balancers send no requests to a node that is not ready, so no request
 // metric would show the state.
 func (s *Service) readiness() float64 {
-	if s.Node.Leaving() || s.Node.RefuseByClock() != nil || !s.Keys.cache.trusted() {
+	if s.Node.Leaving() || s.Node.UnreadyByClock() != nil || !s.Keys.cache.trusted() {
 		return 0
 	}
 	return 1

@@ -8,6 +8,13 @@ import (
 	"licet/node/store"
 )
 
+// Subscriptions offers the use cases of subscriptions: what a payment provider says about them, their invoices, and
+// changes of what they pay for.
+type Subscriptions struct {
+	*core
+	orders *Orders
+}
+
 // checkBilling refuses what an order for a product with billing can't have.
 func checkBilling(in NewOrder, billing licensing.Billing) error {
 	switch {
@@ -15,7 +22,7 @@ func checkBilling(in NewOrder, billing licensing.Billing) error {
 		return nil
 	case in.Quantity > 1:
 		return licensing.InvalidField("quantity",
-			"must be 1 for a product with billing: its subscription pays for one license, with max_devices as seats")
+			"must be 1 for a product with billing: the subscription pays for one license with max_devices devices")
 	case in.Amount == 0:
 		return licensing.InvalidField("amount", "must be more than 0 for a product with billing")
 	case in.Outside:
@@ -27,42 +34,42 @@ func checkBilling(in NewOrder, billing licensing.Billing) error {
 
 // NoteSubscription records an answer about the subscription of an order. noted is false if another answer was recorded
 // since the order was read: then the caller must ask the provider again.
-func (o *Orders) NoteSubscription(
+func (s *Subscriptions) NoteSubscription(
 	ctx context.Context, order licensing.Order, note licensing.NoteSubscription,
 ) (now licensing.Order, noted bool, err error) {
 	note.After = order.Answers
 	ref := licensing.OrderRef(order.Owner, order.OrderNo)
 	var result licensing.Result
 	if note.Made {
-		result, err = o.notePlan(ctx, ref, note)
+		result, err = s.notePlan(ctx, ref, note)
 	} else {
-		result, err = o.engine.Do(ctx, ref, note)
+		result, err = s.engine.Do(ctx, ref, note)
 	}
-	return result.Order, result.Created, err
+	return result.Order(), result.Created, err
 }
 
 // EndOfRevoked makes a sweep end the subscription of an order if the order's license is revoked, and returns the order
 // as it is then.
-func (o *Orders) EndOfRevoked(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+func (s *Subscriptions) EndOfRevoked(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	if !order.Ends() || order.LicenseKey.IsZero() {
 		return order, nil
 	}
-	view, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.LicenseRef(order.LicenseKey)})
+	view, err := s.cfg.Records.Load(ctx, store.Want{Ref: licensing.LicenseRef(order.LicenseKey)})
 	if err != nil {
 		return order, err
 	}
 	if l := view[0].Record.License; l == nil || l.RevokedAt.IsZero() {
 		return order, nil
 	}
-	result, err := o.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), licensing.EndSubscription{})
-	return result.Order, err
+	result, err := s.engine.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), licensing.EndSubscription{})
+	return result.Order(), err
 }
 
 // InvoiceRecorded reports whether the invoice of an owner with a provider's id has a record.
-func (o *Orders) InvoiceRecorded(
+func (s *Subscriptions) InvoiceRecorded(
 	ctx context.Context, owner licensing.Owner, provider licensing.PaymentProvider, id string,
 ) (bool, error) {
-	loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.PaymentRef(owner, provider, id)})
+	loaded, err := s.cfg.Records.Load(ctx, store.Want{Ref: licensing.PaymentRef(owner, provider, id)})
 	return err == nil && loaded[0].Record.Payment != nil, err
 }
 
@@ -72,19 +79,19 @@ func (o *Orders) InvoiceRecorded(
 // order.
 //
 // In test mode the owner's budget may refuse the record: no money has moved.
-func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoice licensing.Payment) error {
+func (s *Subscriptions) RecordInvoice(ctx context.Context, order licensing.Order, invoice licensing.Payment) error {
 	if order.Owner.Mode == licensing.Test {
-		if err := o.budgets.admit(ctx, order.Owner); err != nil {
+		if err := s.budgets.admit(ctx, order.Owner); err != nil {
 			return err
 		}
 	}
-	_, err := admitted(ctx, o.core, order.Owner, func(node.Place) (none struct{}, err error) {
+	_, err := admitted(ctx, s.core, order.Owner, func(node.Place) (none struct{}, err error) {
 		// The key of the license as the order stores it: the caller may have the key that the license has now.
-		stored, err := o.readOrder(ctx, order.Owner, order.OrderNo)
+		stored, err := s.readOrder(ctx, order.Owner, order.OrderNo)
 		if err != nil || invoice.ProviderID == stored.Payment {
 			return none, err
 		}
-		planned, err := o.plannedProduct(ctx, &stored)
+		planned, err := s.plannedProduct(ctx, &stored)
 		if err != nil {
 			return none, err
 		}
@@ -108,7 +115,7 @@ func (o *Orders) RecordInvoice(ctx context.Context, order licensing.Order, invoi
 				},
 			})
 		}
-		_, err = o.engine.LockAndSwap(ctx, steps...)
+		_, err = s.engine.LockAndSwap(ctx, steps...)
 		return none, err
 	})
 	return err

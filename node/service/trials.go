@@ -19,6 +19,7 @@ type NewTrial struct {
 	Device     string
 	DeviceName string
 	Named      bool
+	Components licensing.Components
 	BuyerEmail string
 	By         licensing.Actor // licensing.EndUser: the request came without an API key
 	Network    netip.Addr      // of an end user
@@ -78,7 +79,8 @@ func (t *Trials) StartTrial(
 	result, err = place.Do(ctx, licensing.TrialRef(owner, name), licensing.StartTrial{
 		Name: name, ProductID: product.ID, Owner: owner, Terms: terms, Key: key,
 		Device: in.Device, DeviceName: in.DeviceName, Named: in.Named, Mark: mark,
-		BuyerEmail: in.BuyerEmail, By: in.By, Receipt: in.Receipt,
+		Components: in.Components,
+		BuyerEmail: in.BuyerEmail, By: in.By, Network: in.Network, Receipt: in.Receipt,
 	})
 	if err != nil || result.Created {
 		return result, err
@@ -105,6 +107,11 @@ func (t *Trials) again(
 		return licensing.Result{}, licensing.ErrTrialUsed
 	}
 	now := t.engine.Now()
+	if view.License.Lease.Leased() { // its end is of no use by a clock that may be wrong
+		if err := t.engine.ActsByTime(); err != nil {
+			return licensing.Result{}, err
+		}
+	}
 	view.HideLapsed(now)
 	result := licensing.Result{License: view.License, Device: licensing.Device{ID: device}, Trial: trial}
 	for _, d := range view.Devices {

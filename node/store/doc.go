@@ -15,8 +15,9 @@
 //	reads.go       counts the bytes that a caller reads
 //	keymarks.go    marks that show which API keys may have changed
 //	usage.go       how much owners store
-//	events.go      the feed and the history of events
+//	events.go      events as they are stored, their order, the feed and the history
 //	deliveries.go  deliveries of webhooks
+//	providerevents.go how far the events at payment providers are read
 //	nodes.go       the nodes, their incarnations and their times
 //	space.go       which changes the store has room for
 package store

@@ -27,7 +27,7 @@ type Listings interface {
 	// first, in the order of the orders.
 	ListLicenses(
 		ctx context.Context, owner licensing.Owner, of licensing.Customer, page Page,
-		keep func(*licensing.License) bool,
+		keep func(*LicenseView) bool,
 	) (List[LicenseView], error)
 
 	// ListOrders reads all orders, or the orders with a buyer's e-mail address, in any case. It reads no orders that

@@ -45,4 +45,6 @@ type Stamper interface {
 	Stamp() time.Time
 	// Compare takes the stamps that were read since the last call of Stamp, the node's own too.
 	Compare(stamps []Stamp)
+	// Leave says that the registration is about to end: until a later Compare, the node does not act by its clock.
+	Leave()
 }

@@ -92,9 +92,8 @@ type Queries interface {
 	// their leases. It remembers none of them.
 	EachLeased(ctx context.Context, slot licensing.Slot, each func(*licensing.License)) error
 
-	// ReadRevocations reads the entries of an owner's list of revocations that were written after the Revision of an
-	// earlier reading; 0: all. The reading is linearizable.
-	ReadRevocations(ctx context.Context, owner licensing.Owner, after int64) (Revocations, error)
+	// ReadRevocations reads entries of an owner's list of revocations. The reading is linearizable.
+	ReadRevocations(ctx context.Context, owner licensing.Owner, want RevocationsWanted) (Revocations, error)
 
 	// Ping makes a linearizable read, to show whether the database answers.
 	Ping(ctx context.Context) error
@@ -116,6 +115,24 @@ type Sweeps interface {
 	// SweepRevocations removes the revocations that void no receipt on a day or later, but not the newest of an owner,
 	// which has the Epoch. It returns how many it removed.
 	SweepRevocations(ctx context.Context, today licensing.ReceiptDay) (removed int, err error)
+
+	// ReadProviderEvents returns how far the events of an account at a payment provider are read, and the revision for
+	// PutProviderEvents; 0: nothing is stored. The account is that of an owner, or without an account id that of all
+	// owners who have none of their own.
+	ReadProviderEvents(ctx context.Context, owner licensing.Owner) (read ProviderEvents, revision int64, err error)
+
+	// PutProviderEvents stores how far the events are read, unless it was stored since the revision. It returns the
+	// revision of the new value, or 0 if the value was stored since. After an error the outcome is unknown.
+	PutProviderEvents(
+		ctx context.Context, owner licensing.Owner, read ProviderEvents, revision int64,
+	) (stored int64, err error)
+}
+
+// RevocationsWanted says which entries of a list of revocations to read.
+type RevocationsWanted struct {
+	After int64                // the Revision of an earlier reading: only what was written later; 0: all
+	Today licensing.ReceiptDay // entries that void no receipt any more may be left out
+	Most  int                  // entries; the reading ends when it has found more
 }
 
 // Revocations are entries of an owner's list of revocations, in the order of their names.
@@ -126,6 +143,7 @@ type Revocations struct {
 	Epoch   int64
 	Whole   bool // Entries has the whole list; else only what was written after the earlier reading
 	Entries []Revocation
+	TooMany bool // there are more entries than wanted, and Entries lacks some
 }
 
 // Revocation is an entry as it is stored.

@@ -40,7 +40,7 @@ const maximum = 999_999_999_999
 
 var (
 	errCurrency = errors.New("can't be charged through Stripe")
-	errFraction = errors.New("is no whole number of the smallest amounts that Stripe charges")
+	errFraction = errors.New("must be a multiple of the smallest amount that Stripe charges")
 )
 
 // exponent returns the number of decimals with which Stripe counts a currency; ok is false if that is not known.
@@ -79,6 +79,15 @@ func factors(currency string) (times, by int64, err error) {
 		by *= 10
 	}
 	return times, by, nil
+}
+
+// smallest returns the amount in our minor units of which all amounts that Stripe charges in a currency are multiples.
+func smallest(currency string) int64 {
+	times, by, err := factors(currency)
+	if err != nil {
+		return 1
+	}
+	return max(step(currency)*by/times, 1)
 }
 
 // toStripe converts an amount of our minor units to Stripe's. The currency is in upper case.

@@ -42,6 +42,7 @@ var events = []struct {
 	{"charge.dispute.created", payment.ObjectDispute},
 	{"charge.dispute.updated", payment.ObjectDispute},
 	{"charge.dispute.closed", payment.ObjectDispute},
+	{"charge.dispute.funds_withdrawn", payment.ObjectDispute},
 	{"invoice.paid", payment.ObjectInvoice},
 	{"invoice.payment_failed", payment.ObjectInvoice},
 	{"customer.subscription.updated", payment.ObjectSubscription},
@@ -71,13 +72,20 @@ func (p *Provider) Callback(signature string, body []byte) (payment.Object, erro
 	if err := json.Unmarshal(body, &event); err != nil {
 		return payment.Object{}, errors.New("the body of the callback is no event of Stripe's")
 	}
-	id := event.Data.Object.ID
+	if event.Object != "event" {
+		return payment.Object{}, nil
+	}
+	return objectOf(event.Type, event.Data.Object.ID), nil
+}
+
+// objectOf returns the object with an id that an event of a type names. It is zero if the event is of no interest.
+func objectOf(event, id string) payment.Object {
 	for _, e := range events {
-		if event.Object == "event" && e.name == event.Type && id != "" && len(id) <= maxSecret && plain(id) {
-			return payment.Object{Kind: e.kind, ID: id}, nil
+		if e.name == event && id != "" && len(id) <= maxSecret && plain(id) {
+			return payment.Object{Kind: e.kind, ID: id}
 		}
 	}
-	return payment.Object{}, nil
+	return payment.Object{}
 }
 
 // verified reports whether one of the secrets has signed the body.

@@ -16,8 +16,10 @@ import (
 const (
 	metaOrder   = "order_no"
 	metaAttempt = "attempt"
+	metaTax     = "automatic_tax" // "true": Stripe adds the tax to the amount of the order
 	metaRefund  = "refund_no"
-	metaChange  = "change_no" // of a subscription: the number of the latest change of its amount
+	metaChange  = "change_no"   // of a subscription: the number of the latest change of its amount
+	metaFrom    = "change_from" // of a subscription: the begin of the first period with the change, in Unix time
 )
 
 const checkouts = "/v1/checkout/sessions"
@@ -36,7 +38,7 @@ const (
 // Session.
 //
 // Stripe repeats an error 500 under the same key for a day. Such an attempt has no session, or a session whose URL
-// Stripe has told nobody, so that nobody can pay there. Begin returns this session if Stripe lists it, and else
+// Stripe has not returned, so that no buyer can pay there. Begin returns this session if Stripe lists it, and else
 // ErrAttemptSpent.
 func (p *Provider) Begin(ctx context.Context, order licensing.Order) (payment.Step, error) {
 	if order.Checkout != "" {
@@ -80,6 +82,9 @@ func (p *Provider) newSession(
 		return nil, err
 	}
 	metadata := map[string]string{metaOrder: order.OrderNo, metaAttempt: strconv.Itoa(order.Attempt)}
+	if p.cfg.AutomaticTax {
+		metadata[metaTax] = "true"
+	}
 	price := &sdk.CheckoutSessionCreateLineItemPriceDataParams{
 		Currency:   sdk.String(strings.ToLower(order.Currency)),
 		UnitAmount: sdk.Int64(amount),

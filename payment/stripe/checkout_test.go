@@ -205,7 +205,7 @@ func TestSessionTimes(t *testing.T) {
 	}
 }
 
-// TestEnd: nobody can pay in the checkout of an ended order, and a payment that was faster stays.
+// TestEnd: no buyer can pay in the checkout of an ended order, and a payment that was faster stays.
 func TestEnd(t *testing.T) {
 	f := newFixture(t)
 	order := f.order(4900, "USD")
@@ -250,7 +250,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestExpiredSession: a session that nobody pays ends by itself.
+// TestExpiredSession: an unpaid session ends by itself.
 func TestExpiredSession(t *testing.T) {
 	f := newFixture(t)
 	order := f.order(4900, "USD")
@@ -271,8 +271,22 @@ func TestAutomaticTax(t *testing.T) {
 	if state.Amount != 1000 || f.fake.Kept(order.OrderNo) != 1200 {
 		t.Errorf("%+v, and the buyer has paid %d", state, f.fake.Kept(order.OrderNo))
 	}
-	if state := f.look(payment.ObjectPayment, order.Payment); state.Amount != 1000 || state.Currency != "EUR" {
-		t.Errorf("payment: %+v", state)
+	for _, now := range []bool{true, false} { // the setting may change while the buyer pays
+		f.cfg.AutomaticTax = now
+		f.provider = stripe.New(f.cfg)
+		for _, object := range []payment.Object{
+			{Kind: payment.ObjectPayment, ID: order.Payment}, {Kind: payment.ObjectCheckout, ID: order.Checkout},
+		} {
+			if state := f.look(object.Kind, object.ID); state.Amount != 1000 || state.Currency != "EUR" {
+				t.Errorf("the setting is %t: %+v", now, state)
+			}
+		}
+	}
+	order, _ = f.paid(1000, "EUR", fakestripe.CardPays) // without tax
+	f.cfg.AutomaticTax = true
+	f.provider = stripe.New(f.cfg)
+	if state := f.look(payment.ObjectPayment, order.Payment); state.Amount != 1000 {
+		t.Errorf("without tax: %+v", state)
 	}
 }
 

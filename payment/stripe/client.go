@@ -20,8 +20,8 @@ const (
 	requestTimeout = 20 * time.Second
 	// maxResponse bounds a response. A page of 100 Checkout Sessions is smaller.
 	maxResponse = 4 << 20
-	// maxConnections bounds the connections of a node to Stripe. Stripe allows about 100 requests a second in live
-	// mode.
+	// maxConnections bounds the connections of a node to Stripe; see payment.Fairly, which has as many places. Stripe
+	// allows about 100 requests a second in live mode.
 	maxConnections = 64
 )
 

@@ -13,10 +13,12 @@
 //   - client.go: requests to Stripe: time limits, bounded responses, no retries, no telemetry
 //   - checkout.go: makes and ends Checkout Sessions
 //   - look.go: reads the state of objects
+//   - dispute.go: reads disputes
 //   - refund.go: refunds
 //   - subscription.go: makes, changes and ends subscriptions, and reads them
 //   - invoice.go: reads invoices of subscriptions
 //   - callback.go: verifies callbacks, and returns the object that a callback names
+//   - events.go: lists the events of refunds and disputes
 //   - connect.go: makes the webhook endpoint at Stripe
 //   - amounts.go: Stripe's minor units, and which amounts Stripe charges
 //   - errors.go: what an error of Stripe means

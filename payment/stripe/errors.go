@@ -6,20 +6,23 @@ import (
 	"net/http"
 
 	sdk "github.com/stripe/stripe-go/v86"
+
+	"licet/payment"
 )
 
 // cause says what an error of a request means for the next step.
 type cause int
 
 const (
-	causeNone     cause = iota
-	causeUnknown        // no answer, or none of Stripe's: the request may have been executed
-	causeLater          // Stripe has not executed the request, and a later request may succeed
-	causeRefused        // Stripe has refused the request for good
-	causeMissing        // there is no such object
-	causeKey            // the secret key is wrong, or lacks a permission
-	causeSpent          // an error 500, which Stripe repeats under the same idempotency key
-	causeMismatch       // the idempotency key was used with other parameters
+	causeNone      cause = iota
+	causeUnknown         // no answer, or none of Stripe's: the request may have been executed
+	causeLater           // Stripe has not executed the request, and a later request may succeed
+	causeRefused         // Stripe has refused the request for good
+	causeMissing         // there is no such object
+	causeKey             // the secret key is wrong
+	causeForbidden       // the secret key lacks a permission
+	causeSpent           // an error 500, which Stripe repeats under the same idempotency key
+	causeMismatch        // the idempotency key was used with other parameters
 )
 
 // causeOf returns the cause of an error that the SDK has returned.
@@ -34,8 +37,10 @@ func causeOf(err error) cause {
 		return causeMismatch
 	}
 	switch status := failure.HTTPStatusCode; {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	case status == http.StatusUnauthorized:
 		return causeKey
+	case status == http.StatusForbidden:
+		return causeForbidden
 	case status == http.StatusNotFound || failure.Code == sdk.ErrorCodeResourceMissing:
 		return causeMissing
 	case status == http.StatusConflict || status == http.StatusTooManyRequests:
@@ -62,8 +67,9 @@ func replayedError(err error) bool {
 	return errors.As(err, &failure) && replayed(failure.LastResponse)
 }
 
-// failed returns the error of an operation that Stripe has not completed; nil if err is nil. The text is fit for a log:
-// it holds no text of the request, such as the buyer's address, which Stripe's own messages repeat.
+// failed returns the error of an operation that Stripe has not completed; nil if err is nil. The error is
+// payment.ErrForbidden if the key lacks a permission. The text is fit for a log: it holds no text of the request, such
+// as the buyer's address, which Stripe's own messages repeat.
 func failed(operation string, err error) error {
 	var failure *sdk.Error
 	switch {
@@ -81,8 +87,11 @@ func failed(operation string, err error) error {
 			text += ", " + detail.name + " " + detail.value
 		}
 	}
-	if causeOf(err) == causeKey { // names the missing permission, and only a part of the key
+	switch causeOf(err) { // whose texts name the missing permission, and only a part of the key
+	case causeKey:
 		text += ": " + failure.Msg
+	case causeForbidden:
+		return fmt.Errorf("%w: %s: %s", payment.ErrForbidden, text, failure.Msg)
 	}
 	return errors.New(text)
 }

@@ -45,13 +45,15 @@ func (p *Provider) lookAtInvoice(ctx context.Context, id string) (payment.State,
 }
 
 // chargedBy returns what the buyer pays of an invoice, without tax. A change to a lower amount in the middle of a
-// period is an invoice of less than nothing: a credit, which the next invoices use up.
+// period is an invoice of less than nothing: a credit, which the next invoices use up. A credit includes tax, so what
+// is due has the same part of tax as the total. A part of a price may have more digits than Stripe charges.
 func chargedBy(invoice *sdk.Invoice) int64 {
-	amount := invoice.Total
+	amount := max(invoice.AmountDue, 0)
 	if invoice.AutomaticTax != nil && invoice.AutomaticTax.Enabled {
-		amount = invoice.Subtotal
+		amount = payment.Share(invoice.Subtotal, invoice.Total, amount)
 	}
-	return max(amount-(invoice.Total-invoice.AmountDue), 0)
+	smallest := step(currencyCode(invoice.Currency))
+	return (amount + smallest/2) / smallest * smallest
 }
 
 // invoiceOf returns the order and the id of the invoice that a payment intent has paid. Both are empty if the intent
@@ -66,7 +68,7 @@ func (p *Provider) invoiceOf(ctx context.Context, intent string) (orderNo, invoi
 	page := &sdk.InvoicePaymentList{}
 	err = p.list(ctx, "/v1/invoice_payments", params, page)
 	switch {
-	case causeOf(err) == causeKey, err == nil && len(page.Data) == 0:
+	case causeOf(err) == causeForbidden, err == nil && len(page.Data) == 0:
 		return "", "", nil
 	case err != nil:
 		return "", "", err
@@ -110,14 +112,19 @@ func paidBy(invoice *sdk.Invoice) (intent string) {
 	return intent
 }
 
-// addPayment adds the payment of an invoice and its fee.
+// addPayment adds the payment of an invoice and its fee. A payment that takes days counts as an attempt of the invoice
+// at once.
 func (p *Provider) addPayment(ctx context.Context, state *payment.State, id string) error {
 	intent, err := p.intent(ctx, id)
-	if err == nil {
-		state.Payment = intent.ID
-		addCharge(state, intent)
+	if err != nil {
+		return err
 	}
-	return err
+	state.Payment = intent.ID
+	if state.Outcome == payment.OutcomeFailed && intent.Status == sdk.PaymentIntentStatusProcessing {
+		state.Outcome = payment.OutcomePending
+	}
+	addCharge(state, intent)
+	return nil
 }
 
 // paidPeriod returns the period that an invoice pays for: that of the subscription's line. Prorations pay for a part of

@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func (p *Provider) Look(ctx context.Context, object payment.Object) (payment.Sta
 	default:
 		return payment.State{}, payment.ErrUnknownObject
 	}
-	if causeOf(err) == causeMissing {
+	if causeOf(err) == causeMissing || errors.Is(err, payment.ErrUnknownObject) {
 		return payment.State{}, payment.ErrUnknownObject
 	}
 	return state, failed("read the "+string(object.Kind), err)
@@ -51,6 +52,10 @@ func (p *Provider) lookAtCheckout(ctx context.Context, id string) (payment.State
 	}
 	invoice, err := p.lookAtInvoice(ctx, state.Invoice)
 	state.Payment, state.Fee, state.PeriodEnd = invoice.Payment, invoice.Fee, invoice.PeriodEnd
+	if state.Outcome == payment.OutcomePending &&
+		(invoice.Outcome == payment.OutcomeFailed || invoice.Outcome == payment.OutcomeEnded) {
+		state.Outcome = payment.OutcomeFailed // the session stays as it was when the buyer completed it
+	}
 	return state, err
 }
 
@@ -93,8 +98,8 @@ func checkoutOutcome(session *sdk.CheckoutSession) payment.Outcome {
 	if session.PaymentStatus != sdk.CheckoutSessionPaymentStatusUnpaid {
 		return payment.OutcomeDone
 	}
-	// The buyer has completed the checkout with a method that takes days. Once such a payment has failed, Stripe lets
-	// nobody pay in the session any more.
+	// The buyer has completed the checkout with a method that takes days. Once such a payment has failed, Stripe
+	// accepts no other payment in the session.
 	if session.PaymentIntent != nil {
 		switch session.PaymentIntent.Status {
 		case sdk.PaymentIntentStatusRequiresPaymentMethod, sdk.PaymentIntentStatusCanceled:
@@ -118,8 +123,8 @@ func (p *Provider) lookAtPayment(ctx context.Context, id string) (payment.State,
 		At:      moment(intent.Created),
 	}
 	addCharge(&state, intent)
-	if p.cfg.AutomaticTax && state.OrderNo != "" {
-		// The payment intent knows the total only.
+	if taxed := p.cfg.AutomaticTax || intent.Metadata[metaTax] != ""; taxed && state.OrderNo != "" {
+		// The payment intent knows the total only. The setting may have changed since the checkout was made.
 		params := &sdk.CheckoutSessionListParams{PaymentIntent: sdk.String(intent.ID)}
 		params.Limit = sdk.Int64(1)
 		page, err := p.sessions(ctx, params)
@@ -195,56 +200,6 @@ func (p *Provider) refundState(refund *sdk.Refund) (payment.State, error) {
 	return withAmount(withCharged(state, refund.Charge), refund.Amount, refund.Currency)
 }
 
-func (p *Provider) lookAtDispute(ctx context.Context, id string) (payment.State, error) {
-	dispute := &sdk.Dispute{}
-	err := p.get(ctx, sdk.FormatURLPath("/v1/disputes/%s", id), &sdk.DisputeRetrieveParams{}, dispute,
-		"payment_intent", "charge")
-	if err != nil {
-		return payment.State{}, err
-	}
-	state := payment.State{
-		Object:  payment.Object{Kind: payment.ObjectDispute, ID: dispute.ID},
-		Outcome: disputeOutcome(dispute.Status),
-		Live:    dispute.Livemode,
-		At:      moment(dispute.Created),
-	}
-	if dispute.PaymentIntent != nil {
-		state.Payment = dispute.PaymentIntent.ID
-		state.OrderNo = dispute.PaymentIntent.Metadata[metaOrder]
-	}
-	state.Fee = disputeFee(dispute)
-	return withAmount(withCharged(state, dispute.Charge), dispute.Amount, dispute.Currency)
-}
-
-// disputeFee returns what Stripe keeps for a dispute so far; nil: Stripe has moved no money for it, or has moved it in
-// the currency of the shop's bank account, which is another one.
-func disputeFee(dispute *sdk.Dispute) *int64 {
-	sum := int64(0)
-	for _, moved := range dispute.BalanceTransactions {
-		if moved.Currency != dispute.Currency {
-			return nil
-		}
-		sum += moved.Fee
-	}
-	fee, err := fromStripe(sum, currencyCode(dispute.Currency))
-	if err != nil || len(dispute.BalanceTransactions) == 0 {
-		return nil
-	}
-	return &fee
-}
-
-// disputeOutcome returns the outcome of a dispute. An inquiry of the bank (warning_…) that ends takes no money.
-func disputeOutcome(status sdk.DisputeStatus) payment.Outcome {
-	switch status {
-	case sdk.DisputeStatusWon, sdk.DisputeStatusWarningClosed, sdk.DisputeStatusPrevented:
-		return payment.OutcomeWon
-	case sdk.DisputeStatusLost:
-		return payment.OutcomeLost
-	default:
-		return payment.OutcomeOpen
-	}
-}
-
 // withCharged returns a state of a refund or a dispute with what the buyer was charged, with tax. An id alone, of a
 // charge that is not expanded, tells nothing.
 func withCharged(state payment.State, charge *sdk.Charge) payment.State {
@@ -253,6 +208,7 @@ func withCharged(state payment.State, charge *sdk.Charge) payment.State {
 	}
 	if charged, err := fromStripe(charge.Amount, currencyCode(charge.Currency)); err == nil {
 		state.Charged, state.AllBack = charged, charge.AmountRefunded >= charge.Amount
+		state.Smallest = smallest(currencyCode(charge.Currency))
 	}
 	return state
 }
@@ -272,11 +228,15 @@ func addCharge(state *payment.State, intent *sdk.PaymentIntent) {
 	}
 }
 
-// withAmount returns a state with an amount in our minor units. It fails for an amount that we can't have asked for.
+// withAmount returns a state with an amount in our minor units. It fails for an amount that we can't have asked for: of
+// an object without an order, which another program of the shop has made, the error is payment.ErrUnknownObject.
 func withAmount(state payment.State, amount int64, currency sdk.Currency) (payment.State, error) {
 	var err error
 	state.Currency = currencyCode(currency)
-	if state.Amount, err = fromStripe(amount, state.Currency); err != nil {
+	switch state.Amount, err = fromStripe(amount, state.Currency); {
+	case err != nil && state.OrderNo == "":
+		return payment.State{}, payment.ErrUnknownObject
+	case err != nil:
 		return payment.State{}, fmt.Errorf("the amount %d %s: %w", amount, state.Currency, err)
 	}
 	return state, nil

@@ -132,5 +132,6 @@ func (p *Provider) Verify(ctx context.Context) (refused bool, err error) {
 	params := &sdk.CheckoutSessionListParams{}
 	params.Limit = sdk.Int64(1)
 	_, err = p.sessions(ctx, params)
-	return causeOf(err) == causeKey, failed("check the secret key", err)
+	cause := causeOf(err)
+	return cause == causeKey || cause == causeForbidden, failed("check the secret key", err)
 }

@@ -56,7 +56,7 @@ func (p *Provider) Refund(
 		case cause == causeNone:
 			state, err := p.refundState(made)
 			return state, failed("read the refund", err)
-		case cause == causeUnknown, cause == causeLater, cause == causeKey:
+		case cause == causeUnknown, cause == causeLater, cause == causeKey, cause == causeForbidden:
 			return payment.State{}, failed("make a refund", err)
 		}
 		found, searched := p.findRefund(ctx, order.Payment, refund.Reference)
@@ -73,6 +73,15 @@ func (p *Provider) Refund(
 		}
 		return payment.State{}, failed("make a refund", err)
 	}
+}
+
+// AcceptsRefund implements [payment.Provider].
+func (p *Provider) AcceptsRefund(refund licensing.Payment) error {
+	if smallest := smallest(refund.Currency); refund.Amount%smallest != 0 {
+		return licensing.InvalidField("amount", fmt.Sprintf(
+			"must be a multiple of %d: Stripe sends back no smaller parts of %s", smallest, refund.Currency))
+	}
+	return nil
 }
 
 // toSend returns how much of a payment to send back for a refund, in Stripe's minor units: the refund's part of the
@@ -109,7 +118,10 @@ func (p *Provider) toSend(ctx context.Context, order licensing.Order, refund lic
 	left := charge.Amount - charge.AmountRefunded
 	rounded := 2 * smallest * int64(order.Refunds)
 	if order.Refundable() == 0 && left-amount <= rounded && amount-left <= rounded {
-		return left, nil
+		amount = left
+	}
+	if amount <= 0 {
+		return 0, fmt.Errorf("%w: nothing is left of the payment", payment.ErrRefused)
 	}
 	return amount, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"licet/internal/fakestripe"
 	"licet/payment"
+	"licet/payment/stripe"
 )
 
 const refundsPath = "/v1/refunds"
@@ -70,6 +71,25 @@ func TestRefundFaults(t *testing.T) {
 			t.Errorf("fault %d: %d calls have failed, and the shop keeps %d", c.fault, failed,
 				f.fake.Kept(order.OrderNo))
 		}
+	}
+}
+
+// TestRefundOfNothingLeft: if the shop has sent back all of a payment with tax in the dashboard, and the service has
+// not learned of that yet, Stripe is not asked for a refund of nothing.
+func TestRefundOfNothingLeft(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.AutomaticTax = true
+	f.provider = stripe.New(f.cfg)
+	order, _ := f.paid(100, "USD", fakestripe.CardPays) // 120 with tax
+	if _, err := f.fake.RefundInDashboard(order.Payment, 120); err != nil {
+		t.Fatal(err)
+	}
+	order.Paid, order.Refunded, order.Refunds = 100, 99, 1
+	order.RefundDue, order.RefundNo, order.Refunding = true, "ref_1", 1
+	f.fake.Fail(http.MethodPost, refundsPath, fakestripe.BadGateway, 1)
+	_, err := f.provider.Refund(t.Context(), order, refund(order, "ref_1", 1))
+	if !errors.Is(err, payment.ErrRefused) {
+		t.Error(err)
 	}
 }
 
@@ -136,6 +156,23 @@ func TestDispute(t *testing.T) {
 		want := map[bool]payment.Outcome{true: payment.OutcomeWon, false: payment.OutcomeLost}[won]
 		if state := f.look(payment.ObjectDispute, id); state.Outcome != want || *state.Fee != 1500 {
 			t.Errorf("%+v, want %s", state, want)
+		}
+	}
+}
+
+// TestPreventedDispute: the shop has lost a dispute that Stripe has resolved by giving the money back, and has won a
+// dispute that Stripe has blocked.
+func TestPreventedDispute(t *testing.T) {
+	f := newFixture(t)
+	for resolve, want := range map[bool]payment.Outcome{true: payment.OutcomeLost, false: payment.OutcomeWon} {
+		order, _ := f.paid(4900, "USD", fakestripe.CardPays)
+		id, err := f.fake.Prevent(order.Payment, resolve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := f.look(payment.ObjectDispute, id)
+		if state.Outcome != want || state.Amount != 4900 || (f.fake.Kept(order.OrderNo) == 0) != resolve {
+			t.Errorf("resolved %t: %+v, want %s", resolve, state, want)
 		}
 	}
 }

@@ -59,6 +59,9 @@ func TestShapes(t *testing.T) {
 		if _, err := p.Refund(t.Context(), order, refund(order, "ref_1", 100)); err != nil {
 			t.Errorf("refund: %v", err)
 		}
+		if _, err := p.Events(t.Context(), now.Add(-time.Hour), "evt_1"); err != nil {
+			t.Errorf("events: %v", err)
+		}
 		if _, err := p.Verify(t.Context()); err != nil {
 			t.Errorf("verify: %v", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -55,7 +56,8 @@ func subscribe(session *sdk.CheckoutSessionCreateParams, interval licensing.Peri
 	return nil
 }
 
-// Change implements [payment.Provider].
+// Change implements [payment.Provider]. The number of the change names the idempotency key: so a request that arrives
+// late, after another call for the same change was answered, has no effect.
 func (p *Provider) Change(
 	ctx context.Context, order licensing.Order, change payment.Change,
 ) (payment.State, error) {
@@ -71,16 +73,27 @@ func (p *Provider) Change(
 	default:
 		return p.changePrice(ctx, path, order, change)
 	}
-	changed := &sdk.Subscription{}
-	if err := p.post(ctx, path, "", params, changed); err != nil {
-		return payment.State{}, refusedChange(err)
+	for n := 1; ; n++ {
+		key := ""
+		if change.Once != "" {
+			key = fmt.Sprint("change/", change.Once, "/", n)
+		}
+		changed := &sdk.Subscription{}
+		err := p.post(ctx, path, key, params, changed)
+		switch {
+		case err == nil && replayed(changed.LastResponse): // as the subscription was then
+			return p.Look(ctx, payment.Object{Kind: payment.ObjectSubscription, ID: order.Subscription})
+		case err == nil:
+			return subscriptionState(changed)
+		case causeOf(err) != causeSpent || !replayedError(err) || n == maxKeys:
+			return payment.State{}, refusedChange(err)
+		}
 	}
-	return subscriptionState(changed)
 }
 
 // changePrice changes the amount of a subscription, once for each number of a change. The same request stores the
-// number in the subscription's metadata. So a change that was made is known as long as no later change is made, also
-// after Stripe has forgotten the idempotency key.
+// number in the subscription's metadata, and with which period the change takes effect. So a change that was made is
+// known as long as no later change is made, also after Stripe has forgotten the idempotency key, and in later periods.
 //
 // Stripe repeats an error 500 under the same key for a day. When Stripe repeats it, the request of the key has ended:
 // if the subscription does not have the number then, changePrice takes the next key.
@@ -100,7 +113,11 @@ func (p *Provider) changePrice(
 			return payment.State{}, fmt.Errorf("%w: %w", payment.ErrRefused, err)
 		}
 		changed := &sdk.Subscription{}
-		err = p.post(ctx, path, fmt.Sprint("change/", change.Once, "/", n), params, changed)
+		key := fmt.Sprint("change/", change.Once, "/", n)
+		if from := params.Metadata[metaFrom]; from != "" { // other parameters in another period
+			key += "/" + from
+		}
+		err = p.post(ctx, path, key, params, changed)
 		switch {
 		case err == nil:
 			state, err := subscriptionState(changed)
@@ -155,11 +172,13 @@ func newPrice(
 			},
 		},
 	}}
-	params.ProrationBehavior = sdk.String("none")
 	if change.Prorate {
 		params.ProrationBehavior = sdk.String("always_invoice")
 		params.PaymentBehavior = sdk.String("error_if_incomplete") // a declined card changes nothing
+		return params, nil
 	}
+	params.ProrationBehavior = sdk.String("none")
+	params.Metadata[metaFrom] = strconv.FormatInt(now.Items.Data[0].CurrentPeriodEnd, 10)
 	return params, nil
 }
 
@@ -222,6 +241,9 @@ func subscriptionState(s *sdk.Subscription) (payment.State, error) {
 				state.PeriodEnd = end
 			}
 		}
+	}
+	if from, err := strconv.ParseInt(s.Metadata[metaFrom], 10, 64); err == nil {
+		state.ChangedFrom = moment(from)
 	}
 	switch {
 	case s.EndedAt != 0:

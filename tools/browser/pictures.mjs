@@ -17,15 +17,15 @@ await describeProduct();
 const order = await newOrder();
 const browser = await launch();
 for (const colorScheme of ["light", "dark"]) {
-  const picture = async (name, address, { width, height, scale, act }) => {
+  const picture = async (name, address, { width, height, scale, act, whole }) => {
     const context = await browser.newContext({ viewport: { width, height }, colorScheme, deviceScaleFactor: scale });
     const page = await context.newPage();
     await page.goto(address);
     if (act) await act(page);
-    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png` });
+    await page.screenshot({ path: `${folder}/${name}-${colorScheme}.png`, fullPage: Boolean(whole) });
     await context.close();
   };
-  await picture("pay-page", order.pay_url, { width: 440, height: 700, scale: 1.5 });
+  await picture("pay-page", order.pay_url, { width: 440, height: 700, scale: 1.5, whole: true });
   await picture("reference", `${url}/docs#?route=post-/v1/licenses/activate`, {
     width: 1280, height: 800, scale: 1, act: showReference,
   });

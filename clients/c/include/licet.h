@@ -38,7 +38,7 @@ enum {
   LICET_ERR_ARGUMENT = 1,    /* an argument or a member of the config is missing or out of range */
   LICET_ERR_MEMORY = 2,      /* an allocation failed */
   LICET_ERR_STATE = 3,       /* load or save failed */
-  LICET_ERR_UNREACHABLE = 4, /* no answer of the service, or one that asks to try again later */
+  LICET_ERR_UNREACHABLE = 4, /* no answer of the service, or an answer that asks to try again later */
   LICET_ERR_REFUSED = 5,     /* the service refused: see licet_result_code */
   LICET_ERR_DOCUMENT = 6,    /* the answer has no receipt, or a document that the client refuses: see the reason */
   LICET_ERR_TRY_AGAIN = 7    /* a transport returns it: no answer, and another try may help */
@@ -57,6 +57,7 @@ typedef struct licet_request {
   const char *body; /* null: none */
   size_t body_length;
   int timeout_ms;
+  const char *etag; /* for the header If-None-Match; null: none */
 } licet_request;
 
 /*
@@ -81,7 +82,7 @@ typedef struct licet_config {
   void *user; /* optional: the first argument of each callback */
 
   /* load puts the saved state into the buffer with licet_buffer_append, or nothing; save stores it. Both return 0 if
-   * they succeed. The state is one JSON text: license_key, documents and seen. It holds the license key. */
+   * they succeed. The state is one JSON text, which holds the license key. */
   int (*load)(void *user, licet_buffer *state);
   int (*save)(void *user, const char *state, size_t length);
 
@@ -98,12 +99,13 @@ typedef struct licet_config {
 
   /* now returns the time, in Unix seconds. Optional: time() of C. */
   int64_t (*now)(void *user);
-  /* wait pauses before a retry; ticks is a clock in milliseconds that nobody sets. Optional unless built with POSIX=0. */
+  /* wait pauses before a retry; ticks is a monotonic clock in milliseconds. Optional unless built with POSIX=0. */
   void (*wait)(void *user, int milliseconds);
   int64_t (*ticks)(void *user);
 } licet_config;
 
-/* licet_open makes a handle and loads the state. A state that is not readable as JSON counts as none. */
+/* licet_open makes a handle and loads the state. A state that is not readable as JSON, or has more than 48 MiB, counts
+ * as none. */
 LICET_API int licet_open(const licet_config *config, licet **handle);
 
 /* licet_close frees a handle. The seat of the device stays taken. */
@@ -130,7 +132,8 @@ LICET_API int licet_check(licet *handle, licet_result **result);
 LICET_API int licet_validate(licet *handle, licet_result **result);
 
 /* licet_refresh gets what is due: a new receipt, the set of receipt keys, the list of revocations. Call it when
- * licet_result_refresh_at has come. Then a voided receipt counts for at most revocation_max_age. */
+ * licet_result_refresh_at has come. Then a voided receipt counts for at most revocation_max_age. If the service sends
+ * nothing better, the result is that of licet_check. */
 LICET_API int licet_refresh(licet *handle, licet_result **result);
 
 /* licet_deactivate frees the seat of the device, and forgets receipt and license key. The result allows nothing. */
@@ -157,7 +160,8 @@ LICET_API const char *licet_result_message(const licet_result *result);
 /* licet_result_in_grace returns 1 if the program may run only by grace_seconds. */
 LICET_API int licet_result_in_grace(const licet_result *result);
 
-/* licet_result_refresh_at returns when to call licet_refresh; 0: now, or there is nothing to refresh. */
+/* licet_result_refresh_at returns when to call licet_refresh; 0: now, or there is nothing to refresh. After a call of
+ * licet_refresh, it is at least a minute later. */
 LICET_API int64_t licet_result_refresh_at(const licet_result *result);
 
 /* licet_result_expires_at returns when the receipt ends, unless it is renewed; 0 if not allowed. */
@@ -180,8 +184,8 @@ LICET_API const char *licet_entitlement_text(const licet_result *result, const c
 LICET_API int licet_buffer_append(licet_buffer *buffer, const void *data, size_t length);
 LICET_API int licet_response_append(licet_response *response, const void *data, size_t length);
 LICET_API void licet_response_status(licet_response *response, int status);
-/* licet_response_retry_after takes the value of the header Retry-After. */
-LICET_API void licet_response_retry_after(licet_response *response, const char *value);
+/* licet_response_header takes a header. A transport passes each, or at least Retry-After, ETag and Cache-Control. */
+LICET_API void licet_response_header(licet_response *response, const char *name, const char *value);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,9 @@
 #define MAX_BACKOFF 5000
 #define REQUEST_TIMEOUT 20000
 #define NONCE_SIZE 16
+#define LONG_INCREMENT ((size_t)256 << 10) /* above this length, the whole list replaces an increment */
 #define YEAR 31622400
+#define REFRESH_PAUSE 60 /* seconds between two refreshes, if the first one has not got what is due */
 #define LAST_SECOND ((int64_t)1 << 50) /* so that sums of times stay in range */
 
 struct licet {
@@ -18,7 +20,8 @@ struct licet {
   struct licet_verifier verifier;
   struct licet_documents documents;
   struct licet_seen seen;
-  char *license_key; /* null: none */
+  char *license_key;    /* null: none */
+  int64_t refreshed_at; /* the last call of licet_refresh; 0: none */
 };
 
 struct licet_result {
@@ -57,13 +60,18 @@ static int replace(char **text, const char *with) {
 static void free_documents(struct licet_documents *d) {
   free(d->keys);
   free(d->receipt);
+  free(d->etag);
   while (d->count > 0) free(d->lists[--d->count]);
   memset(d, 0, sizeof *d);
 }
 
 static int copy_documents(const struct licet_documents *d, struct licet_documents *copy) {
   memset(copy, 0, sizeof *copy);
-  if (replace(&copy->keys, d->keys) != LICET_OK || replace(&copy->receipt, d->receipt) != LICET_OK) goto failed;
+  copy->until = d->until;
+  if (replace(&copy->keys, d->keys) != LICET_OK || replace(&copy->receipt, d->receipt) != LICET_OK ||
+      replace(&copy->etag, d->etag) != LICET_OK) {
+    goto failed;
+  }
   for (; copy->count < d->count; copy->count++) {
     copy->lists[copy->count] = copy_text(d->lists[copy->count], strlen(d->lists[copy->count]));
     if (copy->lists[copy->count] == NULL) goto failed;
@@ -79,44 +87,58 @@ static int64_t now_of(const licet *h) {
   return now < 0 ? 0 : now > LAST_SECOND ? LAST_SECOND : now;
 }
 
-static int64_t seen_integer(const struct licet_doc *doc, const struct licet_json *seen, const char *name) {
-  int64_t n = 0;
-  return licet_i_integer(licet_i_get(doc, seen, name), &n) && n > 0 ? n : 0;
-}
-
 /* text_of returns a text of the state; null if there is none, or it has a zero byte. */
 static const char *text_of(const struct licet_json *v) {
   return v != NULL && v->type == LICET_STRING && strlen(v->text) == v->length ? v->text : NULL;
 }
 
+/* is_etag returns 1 for a text that may stand in a header: printable ASCII without spaces. */
+static int is_etag(const char *text, size_t length) {
+  size_t i;
+  for (i = 0; i < length; i++) {
+    if (text[i] < 0x21 || text[i] > 0x7e) return 0;
+  }
+  return length < sizeof ((licet_response *)0)->etag;
+}
+
 static int load(licet *h) {
   licet_buffer text = {NULL, 0, 0, LICET_MAX_STATE, 0};
   struct licet_doc doc;
-  const struct licet_json *documents, *seen, *lists;
+  const struct licet_json *documents, *lists, *about, *account;
+  const char *etag;
   uint32_t i;
   int status = h->config.load != NULL ? h->config.load(h->config.user, &text)
                                       : licet_i_file_load(h->config.state_file, &text);
   if (status != 0 || text.failed) {
+    status = text.failed == LICET_TOO_LONG ? LICET_OK : LICET_ERR_STATE; /* no state of this library is so long */
     licet_i_buffer_free(&text);
-    return LICET_ERR_STATE;
+    return status;
   }
   status = licet_i_parse(&doc, text.data == NULL ? "" : text.data, text.length, LICET_PLAIN);
   licet_i_buffer_free(&text);
   if (status != LICET_OK) return status == LICET_ERR_DOCUMENT ? LICET_OK : status;
   documents = licet_i_member(&doc, "documents", LICET_OBJECT);
-  seen = licet_i_member(&doc, "seen", LICET_OBJECT);
-  h->seen.time = seen_integer(&doc, seen, "time");
-  h->seen.keys = seen_integer(&doc, seen, "keys");
-  h->seen.revision = seen_integer(&doc, seen, "revision");
-  h->seen.epoch = seen_integer(&doc, seen, "epoch");
+  about = licet_i_member(&doc, "lists", LICET_OBJECT); /* a state of an earlier version has none */
+  etag = text_of(licet_i_get(&doc, about, "etag"));
+  if (!licet_i_integer(licet_i_get(&doc, about, "until"), &h->documents.until)) h->documents.until = 0;
   if (replace(&h->license_key, text_of(licet_i_member(&doc, "license_key", LICET_STRING))) != LICET_OK ||
-      replace(&h->seen.license_id, text_of(licet_i_get(&doc, seen, "license_id"))) != LICET_OK ||
+      licet_i_seen_read(&doc, licet_i_member(&doc, "seen", LICET_OBJECT), &h->seen) != LICET_OK ||
       replace(&h->documents.keys, text_of(licet_i_get(&doc, documents, "keys"))) != LICET_OK ||
-      replace(&h->documents.receipt, text_of(licet_i_get(&doc, documents, "receipt"))) != LICET_OK) {
+      replace(&h->documents.receipt, text_of(licet_i_get(&doc, documents, "receipt"))) != LICET_OK ||
+      replace(&h->documents.etag, etag != NULL && is_etag(etag, strlen(etag)) ? etag : NULL) != LICET_OK) {
     status = LICET_ERR_MEMORY;
   }
   lists = licet_i_get(&doc, documents, "revocations");
   i = lists != NULL && lists->type == LICET_ARRAY ? lists->child : 0;
+  account = licet_i_member(&doc, "account_id", LICET_STRING);
+  if (account != NULL && (!licet_i_is(account, h->config.account_id) ||
+                          !licet_i_is(licet_i_member(&doc, "mode", LICET_STRING), h->config.mode))) {
+    /* The program was switched, such as from test to live: positions and times of the two are not comparable. */
+    i = 0, h->documents.until = 0;
+    licet_i_seen_free(&h->seen);
+    memset(&h->seen, 0, sizeof h->seen);
+    (void)replace(&h->documents.etag, NULL);
+  }
   for (; status == LICET_OK && i != 0 && h->documents.count < LICET_MAX_LISTS; i = doc.values[i].next) {
     const char *list = text_of(&doc.values[i]);
     if (list == NULL) list = "";
@@ -130,16 +152,13 @@ static int load(licet *h) {
 
 static const char *or_empty(const char *text) { return text == NULL ? "" : text; }
 
-static void put_number(licet_buffer *b, const char *name, int64_t value) {
-  licet_i_put_member(b, name, NULL);
-  licet_i_put_integer(b, value);
-}
-
 static int save(licet *h) {
   licet_buffer b = {NULL, 0, 0, LICET_MAX_STATE, 0};
   size_t i;
   int status;
   licet_i_put(&b, "{");
+  licet_i_put_member(&b, "account_id", h->config.account_id);
+  licet_i_put_member(&b, "mode", h->config.mode);
   licet_i_put_member(&b, "license_key", or_empty(h->license_key));
   licet_i_put(&b, ",\"documents\":{");
   licet_i_put_member(&b, "keys", or_empty(h->documents.keys));
@@ -149,12 +168,11 @@ static int save(licet *h) {
     if (i > 0) licet_i_put(&b, ",");
     licet_i_put_string(&b, h->documents.lists[i]);
   }
-  licet_i_put(&b, "]},\"seen\":{");
-  put_number(&b, "time", h->seen.time);
-  put_number(&b, "keys", h->seen.keys);
-  licet_i_put_member(&b, "license_id", or_empty(h->seen.license_id));
-  put_number(&b, "revision", h->seen.revision);
-  put_number(&b, "epoch", h->seen.epoch);
+  licet_i_put(&b, "]},\"seen\":");
+  licet_i_seen_put(&b, &h->seen);
+  licet_i_put(&b, ",\"lists\":{");
+  licet_i_put_member(&b, "etag", or_empty(h->documents.etag));
+  licet_i_put_number(&b, "until", h->documents.until);
   licet_i_put(&b, "}}\n");
   status = b.failed ? LICET_ERR_MEMORY : LICET_OK;
   if (status == LICET_OK) {
@@ -178,42 +196,50 @@ static int is_shown(const struct licet_verdict *v) {
 
 /* keep makes documents those of the handle, and saves them with what they show. It takes the documents. */
 static int keep(licet *h, struct licet_documents *d, const struct licet_verdict *verdict) {
-  const struct licet_json *license = licet_i_member(&verdict->receipt, "sub", LICET_STRING);
-  int64_t latest = verdict->keys_iat > verdict->known ? verdict->keys_iat : verdict->known;
   free_documents(&h->documents);
   h->documents = *d;
   memset(d, 0, sizeof *d);
-  if (latest > h->seen.time) h->seen.time = latest;
-  h->seen.keys = verdict->keys_iat;
-  h->seen.epoch = verdict->epoch;
-  if (verdict->reason == LICET_R_NONE) {
-    h->seen.revision = verdict->revision;
-    if (license == NULL || replace(&h->seen.license_id, license->text) != LICET_OK) return LICET_ERR_MEMORY;
-  }
+  if (licet_i_seen_advance(&h->seen, verdict) != LICET_OK) return LICET_ERR_MEMORY;
   return save(h);
 }
 
 static int shows_more(const licet *h, const struct licet_verdict *v) {
   const struct licet_json *license = licet_i_member(&v->receipt, "sub", LICET_STRING);
-  return v->keys_iat != h->seen.keys || v->epoch != h->seen.epoch || v->revision != h->seen.revision ||
-         v->known > h->seen.time || !licet_i_is(license, or_empty(h->seen.license_id));
+  return v->keys_iat != h->seen.keys || v->epoch != h->seen.epoch || v->as_of != h->seen.as_of ||
+         v->known > h->seen.time || h->seen.count == 0 || v->revision != h->seen.licenses[0].revision ||
+         !licet_i_is(license, h->seen.licenses[0].id);
 }
 
 static void deny(licet_result *r, const char *reason) {
-  r->allowed = 0;
+  r->allowed = r->in_grace = 0, r->refresh_at = r->expires_at = 0;
   put_text(r->reason, sizeof r->reason, reason);
 }
 
+/* receipt_due returns when a good receipt is to be replaced. */
+static int64_t receipt_due(const struct licet_verdict *v) { return v->iat + (v->exp - v->iat) / 2; }
+
+/* list_due returns when a newer list is to be fetched for a good receipt that needs lists. The service sends at most
+ * half of revocation_max_age as max-age: more is that of another server, or of another time of the clock. */
+static int64_t list_due(const licet *h, const struct licet_verdict *v) {
+  int64_t half = v->known + v->max_age / 2, whole = v->known + v->max_age, until = h->documents.until;
+  if (until <= half || until > now_of(h) + v->max_age / 2) return half;
+  return until < whole ? until : whole;
+}
+
+/* keys_are_due returns 1 if the set of keys ends before the receipt. */
+static int keys_are_due(const struct licet_verdict *v) { return v->keys_exp < v->exp; }
+
 /* conclude makes a verdict the result, and frees the verdict. */
-static void conclude(licet_result *r, struct licet_verdict *verdict) {
-  int64_t half = verdict->iat + (verdict->exp - verdict->iat) / 2;
-  r->allowed = verdict->reason == LICET_R_NONE;
-  put_text(r->reason, sizeof r->reason, licet_i_word(verdict->reason));
-  if (r->allowed) {
-    if (verdict->max_age > 0 && verdict->known + verdict->max_age / 2 < half) {
-      half = verdict->known + verdict->max_age / 2;
-    }
-    r->in_grace = verdict->in_grace, r->refresh_at = half, r->expires_at = verdict->exp;
+static void conclude(const licet *h, licet_result *r, struct licet_verdict *verdict) {
+  int64_t next = h->refreshed_at + REFRESH_PAUSE;
+  deny(r, licet_i_word(verdict->reason));
+  licet_i_doc_free(&r->receipt);
+  if (verdict->reason == LICET_R_NONE) {
+    r->allowed = 1, r->in_grace = verdict->in_grace, r->expires_at = verdict->exp;
+    r->refresh_at = receipt_due(verdict);
+    if (verdict->max_age > 0 && list_due(h, verdict) < r->refresh_at) r->refresh_at = list_due(h, verdict);
+    if (keys_are_due(verdict)) r->refresh_at = 0;
+    if (h->refreshed_at > 0 && h->refreshed_at <= now_of(h) && r->refresh_at < next) r->refresh_at = next;
     r->receipt = verdict->receipt;
     memset(&verdict->receipt, 0, sizeof verdict->receipt);
   }
@@ -230,7 +256,7 @@ static int check(licet *h, licet_result *r) {
     memset(&h->documents, 0, sizeof h->documents);
     status = keep(h, &same, &verdict);
   }
-  conclude(r, &verdict);
+  conclude(h, r, &verdict);
   return r->allowed || strcmp(r->reason, "memory") != 0 ? status : LICET_ERR_MEMORY;
 }
 
@@ -271,14 +297,15 @@ static int read_response(const licet_response *response, struct licet_doc *envel
 }
 
 /* exchange sends a request until it succeeds, is refused, or its time is over. path begins with a slash. A request with
- * a body is of an API route; without one, the answer is a document. The caller frees both outputs in each case. */
-static int exchange(licet *h, const char *path, const licet_buffer *body, size_t longest, licet_response *response,
-                    struct licet_doc *envelope, licet_result *r) {
+ * a body is of an API route; without one, the answer is a document, or the status 304 if etag is not null. The caller
+ * frees both outputs in each case. */
+static int exchange(licet *h, const char *path, const licet_buffer *body, const char *etag, size_t longest,
+                    licet_response *response, struct licet_doc *envelope, licet_result *r) {
   const licet_config *c = &h->config;
   licet_buffer url = {NULL, 0, 0, 4096, 0};
   licet_request request;
   int64_t started = c->ticks != NULL ? c->ticks(c->user) : 0, waited = 0, spent, wait, budget;
-  int tries, status;
+  int tries, status, is_document;
   memset(response, 0, sizeof *response);
   memset(envelope, 0, sizeof *envelope);
   budget = (int64_t)(c->retry_seconds == 0 ? DEFAULT_RETRY_SECONDS : c->retry_seconds) * 1000;
@@ -287,16 +314,18 @@ static int exchange(licet *h, const char *path, const licet_buffer *body, size_t
   memset(&request, 0, sizeof request);
   request.size = sizeof request, request.method = body == NULL ? "GET" : "POST", request.url = url.data;
   request.body = body == NULL ? NULL : body->data, request.body_length = body == NULL ? 0 : body->length;
-  request.timeout_ms = REQUEST_TIMEOUT;
+  request.timeout_ms = REQUEST_TIMEOUT, request.etag = etag;
   status = url.failed || (body != NULL && body->failed) ? LICET_ERR_MEMORY : LICET_OK;
   for (tries = 1; status == LICET_OK; tries++) {
     licet_i_buffer_free(&response->body);
     licet_i_doc_free(envelope);
-    response->status = 0, response->retry_after = 0, response->body.limit = longest;
+    response->status = 0, response->retry_after = 0, response->max_age = 0, response->etag[0] = 0;
+    response->body.limit = longest;
     r->code = 0, r->message[0] = 0;
     status = c->transport(c->user, &request, response);
     if (status == LICET_OK && response->body.failed) status = LICET_ERR_UNREACHABLE;
-    if (status == LICET_OK && (body != NULL || response->status != 200)) status = read_response(response, envelope, r);
+    is_document = body == NULL && (response->status == 200 || (response->status == 304 && etag != NULL));
+    if (status == LICET_OK && !is_document) status = read_response(response, envelope, r);
     if (status == LICET_OK) break;
     if (status != LICET_ERR_TRY_AGAIN) break;
     wait = backoff(h, tries, response->retry_after);
@@ -324,9 +353,9 @@ static void put_segment(licet_buffer *b, const char *text) {
   }
 }
 
-/* fetch gets a document of the account; after is -1, or the position of a list. */
-static int fetch(licet *h, const char *name, int64_t after, size_t longest, licet_response *response,
-                 struct licet_doc *envelope, licet_result *r) {
+/* fetch gets a document of the account; after is 0, or the position of a list. */
+static int fetch(licet *h, const char *name, int64_t after, const char *etag, size_t longest,
+                 licet_response *response, struct licet_doc *envelope, licet_result *r) {
   licet_buffer path = {NULL, 0, 0, 2048, 0};
   int status = LICET_ERR_MEMORY;
   memset(response, 0, sizeof *response);
@@ -335,11 +364,11 @@ static int fetch(licet *h, const char *name, int64_t after, size_t longest, lice
   put_segment(&path, h->config.account_id);
   put_segment(&path, h->config.mode);
   licet_i_put(&path, name);
-  if (after >= 0) {
+  if (after > 0) {
     licet_i_put(&path, "?after=");
     licet_i_put_integer(&path, after);
   }
-  if (!path.failed) status = exchange(h, path.data, NULL, longest, response, envelope, r);
+  if (!path.failed) status = exchange(h, path.data, NULL, etag, longest, response, envelope, r);
   licet_i_buffer_free(&path);
   return status;
 }
@@ -348,7 +377,7 @@ static int fetch_keys(licet *h, struct licet_documents *d, licet_result *r) {
   licet_response response;
   struct licet_doc doc;
   const char *text;
-  int status = fetch(h, "/jwks.json", -1, LICET_MAX_ANSWER, &response, &doc, r);
+  int status = fetch(h, "/jwks.json", 0, NULL, LICET_MAX_ANSWER, &response, &doc, r);
   if (status == LICET_OK) {
     status = licet_i_parse(&doc, or_empty(response.body.data), response.body.length, LICET_PLAIN);
     text = status == LICET_OK ? text_of(licet_i_member(&doc, "signed", LICET_STRING)) : NULL;
@@ -359,46 +388,30 @@ static int fetch_keys(licet *h, struct licet_documents *d, licet_result *r) {
   return status;
 }
 
-/* join adds a list to those that it continues. It drops those that the list repeats. It takes the list. */
-static int join(struct licet_documents *d, char *list) {
-  int64_t after, epoch, position;
-  size_t keep_count = 0;
-  enum licet_reason reason = licet_i_position(list, &after, &epoch);
-  if (reason == LICET_R_NONE && after > 0) {
-    while (keep_count < d->count) {
-      reason = licet_i_position(d->lists[keep_count++], &position, &epoch);
-      if (reason != LICET_R_NONE || epoch == after) break;
-    }
-    if (keep_count == 0 || epoch != after || keep_count == LICET_MAX_LISTS) reason = LICET_R_OLDER;
-  }
-  if (reason != LICET_R_NONE) {
-    free(list);
-    return reason == LICET_R_MEMORY ? LICET_ERR_MEMORY : LICET_ERR_DOCUMENT;
-  }
-  while (d->count > keep_count) free(d->lists[--d->count]);
-  d->lists[d->count++] = list;
-  return LICET_OK;
-}
-
-/* fetch_list gets the increment after the lists, or a whole list. */
+/* fetch_list gets the increment since the whole list, or a whole list. */
 static int fetch_list(licet *h, struct licet_documents *d, int whole, licet_result *r) {
   licet_response response;
   struct licet_doc doc;
-  int64_t position, after = -1;
-  size_t i, size = 0;
-  int status;
-  for (i = 0; i < d->count; i++) size += strlen(d->lists[i]);
-  if (!whole && d->count > 0 && d->count < LICET_MAX_LISTS && size < LICET_MAX_LIST &&
-      licet_i_position(d->lists[d->count - 1], &position, &after) != LICET_R_NONE) {
-    after = -1;
+  char *list;
+  int64_t position, epoch, after = 0;
+  int status, stays;
+  if (!whole && d->count > 0 && (d->count == 1 || strlen(d->lists[1]) <= LONG_INCREMENT) &&
+      licet_i_position(d->lists[0], &position, &after) != LICET_R_NONE) {
+    after = 0;
   }
-  status = fetch(h, "/revocations", after, LICET_MAX_LIST, &response, &doc, r);
-  if (status == LICET_OK) {
-    if (response.body.data == NULL || strlen(response.body.data) != response.body.length) {
-      status = LICET_ERR_DOCUMENT;
+  status = fetch(h, "/revocations", after, after > 0 ? d->etag : NULL, LICET_MAX_LIST, &response, &doc, r);
+  if (status == LICET_OK) d->until = now_of(h) + response.max_age;
+  if (status == LICET_OK && response.status != 304) {
+    const char *text = or_empty(response.body.data);
+    /* With a zero byte within it, the body is no list, though its beginning may be one. */
+    list = copy_text(text, strlen(text) == response.body.length ? response.body.length : 0);
+    status = list == NULL ? LICET_ERR_MEMORY : replace(&d->etag, response.etag);
+    if (status == LICET_OK) {
+      stays = licet_i_position(list, &position, &epoch) == LICET_R_NONE && position > 0 && position <= after;
+      while (d->count > (size_t)stays) free(d->lists[--d->count]);
+      d->lists[d->count++] = list;
     } else {
-      status = join(d, response.body.data);
-      memset(&response.body, 0, sizeof response.body);
+      free(list);
     }
   }
   licet_i_doc_free(&doc);
@@ -408,24 +421,30 @@ static int fetch_list(licet *h, struct licet_documents *d, int whole, licet_resu
 
 enum { KEYS = 1, LIST = 2, WHOLE_LIST = 4 };
 
-/* settle verifies documents, and gets others where that may help, each once. want is what to get first. The status is
- * that of the last request that failed. */
+/* settle verifies documents, and gets others in the place of a set of keys or lists that are refused, each once. want
+ * is what to get first. The status is that of the request that failed. */
 static int settle(licet *h, struct licet_documents *d, int want, struct licet_verdict *verdict, licet_result *r) {
-  int got = 0, status = LICET_OK, failed;
+  int got = 0, keys = LICET_OK, list = LICET_OK;
   memset(verdict, 0, sizeof *verdict);
   for (;;) {
-    if (want & KEYS && (failed = fetch_keys(h, d, r)) != LICET_OK) status = failed;
-    if (want & (LIST | WHOLE_LIST) && (failed = fetch_list(h, d, want & WHOLE_LIST, r)) != LICET_OK) status = failed;
+    if (want & KEYS) keys = fetch_keys(h, d, r);
+    if (want & (LIST | WHOLE_LIST)) list = fetch_list(h, d, want & WHOLE_LIST, r);
     got |= want;
     licet_i_doc_free(&verdict->receipt);
     verify(h, d, verdict);
-    want = 0;
-    if (verdict->reason == LICET_R_NONE) want = verdict->keys_exp < verdict->exp ? KEYS : 0;
-    else if (verdict->reason == LICET_R_KEY || verdict->stage == LICET_AT_KEYS) want = KEYS;
-    else if (verdict->reason == LICET_R_STALE) want = LIST;
-    else if (verdict->stage == LICET_AT_LISTS && verdict->reason != LICET_R_VOIDED) want = WHOLE_LIST;
+    switch (verdict->reason) {
+    case LICET_R_NONE:
+    case LICET_R_VOIDED:
+    case LICET_R_NO_RECEIPT:
+    case LICET_R_MEMORY:
+      want = 0;
+      break;
+    default:
+      want = verdict->stage == LICET_AT_LISTS ? WHOLE_LIST : 0;
+      if ((verdict->reason == LICET_R_KEY || verdict->stage == LICET_AT_KEYS) && !(got & KEYS)) want = KEYS;
+    }
     want &= ~got;
-    if (want == 0 || verdict->reason == LICET_R_MEMORY || verdict->reason == LICET_R_NO_RECEIPT) return status;
+    if (want == 0 || keys != LICET_OK || list != LICET_OK) return list != LICET_OK ? list : keys;
   }
 }
 
@@ -456,7 +475,7 @@ static int adopt(licet *h, const char *receipt, const char *license_key, const c
       if (saved != LICET_OK) status = saved;
     }
   }
-  conclude(r, &verdict);
+  conclude(h, r, &verdict);
   if (status == LICET_ERR_UNREACHABLE) deny(r, "unreachable");
   free_documents(&d);
   return status;
@@ -490,11 +509,11 @@ static int ask(licet *h, const char *path, const char *license_key, const char *
   licet_i_put_member(&body, "product_id", h->config.product_id);
   if (text != NULL) licet_i_put_member(&body, name, text);
   licet_i_put(&body, ",\"receipt\":true");
-  if (h->config.receipt_seconds > 0) put_number(&body, "receipt_seconds", h->config.receipt_seconds);
-  if (h->config.lease_seconds > 0) put_number(&body, "lease_seconds", h->config.lease_seconds);
+  if (h->config.receipt_seconds > 0) licet_i_put_number(&body, "receipt_seconds", h->config.receipt_seconds);
+  if (h->config.lease_seconds > 0) licet_i_put_number(&body, "lease_seconds", h->config.lease_seconds);
   licet_i_put_member(&body, "nonce", nonce);
   licet_i_put(&body, "}");
-  status = exchange(h, path, &body, LICET_MAX_ANSWER, &response, &doc, r);
+  status = exchange(h, path, &body, NULL, LICET_MAX_ANSWER, &response, &doc, r);
   licet_i_buffer_free(&body);
   if (status == LICET_OK) {
     data = licet_i_member(&doc, "data", LICET_OBJECT);
@@ -539,33 +558,77 @@ static int validate(licet *h, licet_result *r) {
   return fall_back(h, status, r);
 }
 
-static int refresh(licet *h, licet_result *r) {
+/* renew gets documents, and keeps them if the device may see them. It returns why the receipt is refused with them. */
+static enum licet_reason renew(licet *h, int want, licet_result *r, int *status) {
   struct licet_documents d;
   struct licet_verdict verdict;
+  enum licet_reason reason;
+  int saved;
+  *status = copy_documents(&h->documents, &d);
+  if (*status != LICET_OK) {
+    free_documents(&d);
+    return LICET_R_MEMORY;
+  }
+  *status = settle(h, &d, want, &verdict, r);
+  reason = verdict.reason;
+  if (is_shown(&verdict)) {
+    saved = keep(h, &d, &verdict);
+    if (*status == LICET_OK || saved != LICET_OK) *status = saved;
+    conclude(h, r, &verdict);
+  }
+  licet_i_doc_free(&verdict.receipt);
+  free_documents(&d);
+  return reason;
+}
+
+/* replace_receipt asks the service for a newer receipt. If there is none, and the service has not said that the license
+ * is not valid, the result is that of licet_check. */
+static int replace_receipt(licet *h, licet_result *r) {
+  int status = validate(h, r);
+  if (status == LICET_ERR_REFUSED && h->documents.receipt != NULL && check(h, r) == LICET_ERR_MEMORY) {
+    return LICET_ERR_MEMORY;
+  }
+  return status;
+}
+
+/* renew_list gets the list if no receipt has come. Unless the list makes the stored receipt good, the status, the code
+ * and the message stay those about the receipt. */
+static int renew_list(licet *h, licet_result *r, int status) {
+  int code = r->code, renewed;
+  char message[sizeof r->message];
+  enum licet_reason reason;
+  memcpy(message, r->message, sizeof message);
+  reason = renew(h, LIST, r, &renewed);
+  if (reason == LICET_R_NONE && (renewed == LICET_OK || renewed == LICET_ERR_STATE)) return renewed;
+  if (check(h, r) == LICET_ERR_MEMORY) status = LICET_ERR_MEMORY;
+  r->code = code;
+  memcpy(r->message, message, sizeof message);
+  return status;
+}
+
+/* refresh keeps to "When a client asks" of docs/reference/receipts.md. */
+static int refresh(licet *h, licet_result *r) {
+  struct licet_verdict verdict;
+  enum licet_reason reason;
   int64_t now = now_of(h);
-  int status, want = 0;
+  int want = 0, status;
   verify(h, &h->documents, &verdict);
   licet_i_doc_free(&verdict.receipt);
-  if (verdict.reason == LICET_R_NO_RECEIPT || verdict.reason == LICET_R_VOIDED || verdict.stage == LICET_AT_RECEIPT ||
-      (verdict.exp > 0 && now >= verdict.iat + (verdict.exp - verdict.iat) / 2)) {
-    return validate(h, r);
+  if (verdict.reason != LICET_R_NONE || now >= receipt_due(&verdict)) {
+    status = replace_receipt(h, r);
+    if (status == LICET_OK || h->documents.receipt == NULL) return status;
+    /* A cache may have a newer list although the service has no good receipt, or can't be reached. */
+    if (verdict.reason == LICET_R_STALE ? !r->allowed : verdict.in_grace) return renew_list(h, r, status);
+    return status;
   }
-  if (verdict.max_age > 0 && now - verdict.known >= verdict.max_age / 2) want = LIST;
-  if (copy_documents(&h->documents, &d) != LICET_OK) return LICET_ERR_MEMORY;
-  status = settle(h, &d, want, &verdict, r);
-  if (is_shown(&verdict)) {
-    int saved = keep(h, &d, &verdict);
-    if (status == LICET_OK) status = saved;
-    conclude(r, &verdict);
-    if (!r->allowed && status == LICET_OK) status = validate(h, r); /* a newer receipt may be good */
-  } else {
-    if (status == LICET_OK) status = LICET_ERR_DOCUMENT;
-    put_text(r->reason, sizeof r->reason, licet_i_word(verdict.reason));
-    licet_i_doc_free(&verdict.receipt);
-    status = fall_back(h, status, r);
-  }
-  free_documents(&d);
-  return status;
+  if (keys_are_due(&verdict)) want |= KEYS;
+  if (verdict.in_grace || (verdict.max_age > 0 && now >= list_due(h, &verdict))) want |= LIST;
+  if (want == 0) return check(h, r);
+  reason = renew(h, want, r, &status);
+  if (reason == LICET_R_MEMORY) return status;
+  /* In its grace, the program runs only because no answer has come: one answer of two is enough to end that. */
+  if (reason == LICET_R_NONE && (status == LICET_OK || !verdict.in_grace)) return status;
+  return replace_receipt(h, r); /* a newer receipt may be good */
 }
 
 static int deactivate(licet *h, licet_result *r) {
@@ -576,7 +639,7 @@ static int deactivate(licet *h, licet_result *r) {
   if (h->license_key == NULL) return LICET_ERR_ARGUMENT;
   begin_request(h, &body, h->license_key);
   licet_i_put(&body, "}");
-  status = exchange(h, "/v1/licenses/deactivate", &body, LICET_MAX_ANSWER, &response, &doc, r);
+  status = exchange(h, "/v1/licenses/deactivate", &body, NULL, LICET_MAX_ANSWER, &response, &doc, r);
   licet_i_buffer_free(&body);
   licet_i_doc_free(&doc);
   licet_i_buffer_free(&response.body);
@@ -634,7 +697,7 @@ int licet_open(const licet_config *config, licet **handle) {
 void licet_close(licet *h) {
   if (h == NULL) return;
   free_documents(&h->documents);
-  free(h->seen.license_id);
+  licet_i_seen_free(&h->seen);
   free(h->license_key);
   free((char *)h->config.url);
   free((char *)h->config.root);
@@ -684,7 +747,9 @@ int licet_validate(licet *h, licet_result **result) {
 
 int licet_refresh(licet *h, licet_result **result) {
   int status = begin(h, result);
-  return status != LICET_OK ? status : refresh(h, *result);
+  if (status != LICET_OK) return status;
+  h->refreshed_at = now_of(h);
+  return refresh(h, *result);
 }
 
 int licet_deactivate(licet *h, licet_result **result) {
@@ -741,11 +806,33 @@ void licet_response_status(licet_response *response, int status) {
   if (response != NULL) response->status = status;
 }
 
-void licet_response_retry_after(licet_response *response, const char *value) {
-  int64_t seconds = 0;
-  if (response == NULL || value == NULL) return;
-  while (*value == ' ') value++;
-  for (; *value >= '0' && *value <= '9' && seconds < 100000000; value++) seconds = seconds * 10 + (*value - '0');
-  while (*value == ' ' || *value == '\r' || *value == '\n') value++;
-  response->retry_after = *value == 0 ? seconds : 0;
+/* is_named compares names of headers. */
+static int is_named(const char *name, const char *want) {
+  for (; *name != 0 && (*name | (*name >= 'A' && *name <= 'Z' ? 0x20 : 0)) == *want; name++) want++;
+  return *name == 0 && *want == 0;
+}
+
+/* digits returns a number of at most nine digits at the beginning of a text, and where the number ends. */
+static int64_t digits(const char *text, const char **end) {
+  int64_t n = 0;
+  for (*end = text; **end >= '0' && **end <= '9' && *end - text < 9; ++*end) n = n * 10 + (**end - '0');
+  return n;
+}
+
+void licet_response_header(licet_response *response, const char *name, const char *value) {
+  const char *at, *end;
+  size_t length;
+  if (response == NULL || name == NULL || value == NULL) return;
+  value += strspn(value, " \t");
+  length = strcspn(value, " \t\r\n");
+  if (is_named(name, "retry-after")) {
+    response->retry_after = digits(value, &end);
+    if (end != value + length) response->retry_after = 0;
+  } else if (is_named(name, "cache-control")) {
+    at = strstr(value, "max-age=");
+    response->max_age = at == NULL ? 0 : digits(at + strlen("max-age="), &end);
+  } else if (is_named(name, "etag") && is_etag(value, length)) {
+    memcpy(response->etag, value, length);
+    response->etag[length] = 0;
+  }
 }

@@ -11,19 +11,30 @@ static size_t take_body(char *data, size_t size, size_t count, void *response) {
   return licet_response_append(response, data, size * count) == LICET_OK ? size * count : 0;
 }
 
+/* take_header takes a line. It ignores lines that are longer than the lines it looks for. */
 static size_t take_header(char *data, size_t size, size_t count, void *response) {
-  static const char name[] = "retry-after:";
-  size_t length = size * count, i;
-  char value[32];
-  for (i = 0; i < sizeof name - 1; i++) {
-    if (i == length || (data[i] | (data[i] >= 'A' && data[i] <= 'Z' ? 0x20 : 0)) != name[i]) return length;
-  }
-  if (length - i < sizeof value) {
-    memcpy(value, data + i, length - i);
-    value[length - i] = 0;
-    licet_response_retry_after(response, value);
+  size_t length = size * count;
+  char line[512], *colon;
+  if (length >= sizeof line) return length;
+  memcpy(line, data, length);
+  line[length] = 0;
+  if ((colon = strchr(line, ':')) != NULL) {
+    *colon = 0;
+    licet_response_header(response, line, colon + 1);
   }
   return length;
+}
+
+/* make_headers returns the headers of a request; null if there is no memory. */
+static struct curl_slist *make_headers(const licet_request *request) {
+  const char *first = request->body == NULL ? "Accept: */*" : "Content-Type: application/json";
+  struct curl_slist *headers = curl_slist_append(NULL, first), *more;
+  char match[160] = "If-None-Match: ";
+  if (headers == NULL || request->etag == NULL || strlen(request->etag) >= sizeof match - strlen(match)) return headers;
+  strcat(match, request->etag);
+  more = curl_slist_append(headers, match);
+  if (more == NULL) curl_slist_free_all(headers);
+  return more;
 }
 
 /* send_request reports a missing host and an untrusted certificate as final: another try does not help. */
@@ -34,7 +45,7 @@ static int send_request(void *user, const licet_request *request, licet_response
   long status = 0;
   (void)user;
   if (curl == NULL) return LICET_ERR_UNREACHABLE;
-  headers = curl_slist_append(NULL, request->body == NULL ? "Accept: */*" : "Content-Type: application/json");
+  headers = make_headers(request);
   if (headers != NULL && curl_easy_setopt(curl, CURLOPT_URL, request->url) == CURLE_OK &&
       (request->body == NULL ||
        (curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length) == CURLE_OK &&

@@ -310,8 +310,7 @@ static enum licet_reason check_receipt(const struct licet_verifier *v, const cha
   }
   if (not_before > now + LEEWAY || verdict->iat > now + LEEWAY) return LICET_R_NOT_YET_VALID;
   if (verdict->exp <= now) return LICET_R_EXPIRED;
-  if (seen->license_id != NULL && licet_i_is(licet_i_get(doc, doc->values, "sub"), seen->license_id) &&
-      verdict->revision < seen->revision) {
+  if (verdict->revision < licet_i_seen_revision(seen, licet_i_get(doc, doc->values, "sub"))) {
     return LICET_R_OLDER;
   }
   return seen->time > now + LEEWAY ? LICET_R_CLOCK_SET_BACK : LICET_R_NONE;
@@ -399,7 +398,7 @@ static enum licet_reason check_lists(const struct licet_verifier *v, const struc
     if (reason == LICET_R_NONE) {
       if (!is_for(v->config, &doc)) reason = LICET_R_AUDIENCE;
       else if (list.as_of > now + LEEWAY) reason = LICET_R_NOT_YET_VALID;
-      else if (list.after != epoch || list.as_of < as_of) reason = LICET_R_OLDER;
+      else if (list.after > epoch || list.epoch < epoch || list.as_of < as_of) reason = LICET_R_OLDER;
     }
     voided = voided || voids(&list, of_license, verdict->revision) || voids(&list, of_device, verdict->revision);
     as_of = list.as_of, epoch = list.epoch;
@@ -407,9 +406,9 @@ static enum licet_reason check_lists(const struct licet_verifier *v, const struc
     licet_i_doc_free(&doc);
   }
   if (reason != LICET_R_NONE) return reason;
-  if (epoch < seen->epoch) return LICET_R_OLDER;
+  if (epoch < seen->epoch || as_of < seen->as_of) return LICET_R_OLDER;
   verdict->known = as_of > verdict->iat ? as_of : verdict->iat;
-  verdict->epoch = epoch;
+  verdict->epoch = epoch, verdict->as_of = as_of;
   return voided ? LICET_R_VOIDED : LICET_R_NONE;
 }
 

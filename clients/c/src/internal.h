@@ -8,6 +8,7 @@
 #define LICET_MAX_KEYS 65536u
 #define LICET_MAX_LIST 16777216u
 #define LICET_MAX_LISTS 32u         /* a whole list and its increments */
+#define LICET_MAX_LICENSES 16u      /* that a device remembers */
 #define LICET_MAX_STATE 50331648u   /* 48 MiB */
 #define LICET_MAX_ANSWER 262144u    /* of a route, and the set of keys */
 #define LICET_MAX_VALUES 65536u     /* in a JSON text */
@@ -17,17 +18,20 @@
 struct licet_buffer {
   char *data; /* ends with a zero byte beyond length, unless null */
   size_t length, capacity, limit;
-  int failed;
+  int failed; /* LICET_NO_MEMORY or LICET_TOO_LONG */
 };
+enum { LICET_NO_MEMORY = 1, LICET_TOO_LONG };
 void licet_i_buffer_free(licet_buffer *b);
 void licet_i_put(licet_buffer *b, const char *text);
 void licet_i_put_string(licet_buffer *b, const char *text); /* in quotes, escaped */
 void licet_i_put_member(licet_buffer *b, const char *name, const char *text);
 void licet_i_put_integer(licet_buffer *b, int64_t value);
+void licet_i_put_number(licet_buffer *b, const char *name, int64_t value);
 
 struct licet_response {
   int status;
-  int64_t retry_after; /* in seconds */
+  int64_t retry_after, max_age; /* in seconds */
+  char etag[128];
   licet_buffer body;
 };
 
@@ -65,13 +69,19 @@ enum licet_reason {
 const char *licet_i_word(enum licet_reason reason);
 
 struct licet_documents {
-  char *keys, *receipt; /* null: none */
+  char *keys, *receipt, *etag; /* null: none. etag: of the last list */
+  int64_t until;               /* when the max-age of the last list ends */
   char *lists[LICET_MAX_LISTS];
   size_t count;
 };
+struct licet_seen_license {
+  char *id;
+  int64_t revision; /* the newest */
+};
 struct licet_seen {
-  int64_t time, keys, revision, epoch;
-  char *license_id; /* null: none */
+  int64_t time, keys, epoch, as_of; /* epoch and as_of: of the newest list */
+  struct licet_seen_license licenses[LICET_MAX_LICENSES]; /* the license seen last is the first */
+  size_t count;                                           /* of licenses */
 };
 struct licet_verifier {
   const licet_config *config;
@@ -86,7 +96,7 @@ struct licet_verdict {
   int in_grace;
   int64_t keys_iat, keys_exp, iat, exp, revision, max_age;
   int64_t known; /* nothing was revoked until then */
-  int64_t epoch; /* of the last list */
+  int64_t epoch, as_of; /* of the last list */
   struct licet_doc receipt; /* parsed, once the reason is later than the receipt's form */
 };
 
@@ -98,6 +108,15 @@ void licet_i_verify(const struct licet_verifier *v, const struct licet_documents
 enum licet_reason licet_i_position(const char *list, int64_t *after, int64_t *epoch);
 int licet_i_base64(const char *text, size_t length, unsigned char **bytes, size_t *count);
 void licet_i_base64_put(const unsigned char *bytes, size_t count, char *text); /* and a zero byte */
+
+/* seen.c */
+int licet_i_seen_read(const struct licet_doc *doc, const struct licet_json *object, struct licet_seen *seen);
+void licet_i_seen_put(licet_buffer *b, const struct licet_seen *seen);
+/* licet_i_seen_revision returns the newest revision seen of a license; 0: none. */
+int64_t licet_i_seen_revision(const struct licet_seen *seen, const struct licet_json *license);
+/* licet_i_seen_advance takes what good documents show, and documents that are only voided or stale. */
+int licet_i_seen_advance(struct licet_seen *seen, const struct licet_verdict *verdict);
+void licet_i_seen_free(struct licet_seen *seen);
 
 /* curl.c, sodium.c, posix.c: the callbacks that an application does not set. Each returns 0 if it was left out. */
 int licet_i_use_curl(licet_config *config);

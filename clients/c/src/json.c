@@ -330,14 +330,14 @@ int licet_buffer_append(licet_buffer *b, const void *data, size_t length) {
   if (b == NULL || (data == NULL && length > 0)) return LICET_ERR_ARGUMENT;
   if (b->failed) return LICET_ERR_MEMORY;
   if (length > b->limit - b->length) {
-    b->failed = 1;
+    b->failed = LICET_TOO_LONG;
     return LICET_ERR_MEMORY;
   }
   if (b->length + length + 1 > b->capacity) {
     capacity = b->capacity * 2 > b->length + length + 1 ? b->capacity * 2 : b->length + length + 256;
     grown = realloc(b->data, capacity);
     if (grown == NULL) {
-      b->failed = 1;
+      b->failed = LICET_NO_MEMORY;
       return LICET_ERR_MEMORY;
     }
     b->data = grown;
@@ -389,4 +389,9 @@ void licet_i_put_integer(licet_buffer *b, int64_t value) {
   while ((rest /= 10) > 0);
   if (value < 0) *--at = '-';
   licet_i_put(b, at);
+}
+
+void licet_i_put_number(licet_buffer *b, const char *name, int64_t value) {
+  licet_i_put_member(b, name, NULL);
+  licet_i_put_integer(b, value);
 }

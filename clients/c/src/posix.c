@@ -1,4 +1,4 @@
-/* posix.c: the state in a file, pauses, and a clock that nobody sets. */
+/* posix.c: the state in a file, pauses, and a monotonic clock. */
 #ifndef LICET_WITHOUT_POSIX
 #define _POSIX_C_SOURCE 200809L
 #endif

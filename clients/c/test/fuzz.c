@@ -153,7 +153,8 @@ int main(int argc, char **argv) {
         put_document(&b, doc.values[list].text);
         licet_i_put(&b, "\"");
       }
-      licet_i_put(&b, "]},\"seen\":{\"time\":0,\"keys\":0,\"license_id\":\"\",\"revision\":0,\"epoch\":0}}");
+      licet_i_put(&b, "]},\"seen\":{\"time\":0,\"keys\":0,\"license_id\":\"\",\"revision\":0,\"epoch\":0,"
+                       "\"earlier\":[{\"license_id\":\"lic_9\",\"revision\":9}]}}");
       copy = malloc(b.length * 2 + 400); /* so that a sanitizer sees a byte read beyond the end */
       memcpy(copy, b.data, b.length);
       length = below(8) == 0 ? mutate(copy, b.length) : b.length;

@@ -11,6 +11,7 @@ struct service {
   int bound, valid, whole_lists, key_number;
   int fail_status, fail_times; /* answer so many requests with this status */
   int retryable, down, requests;
+  const char *license; /* the id */
   const char *wrong_nonce;
   int forge_lists, plain; /* plain: answers have no receipts */
 };

@@ -6,7 +6,7 @@ docs/reference/receipts.md of Licet has the format.
 import base64
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -24,13 +24,19 @@ _ENTRY_SIZE = 24
 
 @dataclass
 class Seen:
-    """The newest that the device has seen in genuine documents."""
+    """The newest that the device has seen in genuine documents.
+
+    license_id and revision are of the license seen last. earlier are the licenses seen before: at most 15 mappings with
+    license_id and revision, the latest first.
+    """
 
     time: int = 0
     keys: int = 0
     license_id: str = ""
     revision: int = 0
     epoch: int = 0
+    as_of: int = 0  # of the newest list
+    earlier: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Refused(Exception):

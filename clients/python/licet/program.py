@@ -17,6 +17,8 @@ from .service import ServiceError, get, parse_address, post
 from .strictjson import parse_object
 from .verify import Documents, Expected, Verified, verify
 
+_LONG_INCREMENT = 256 << 10  # above this length, the whole list replaces an increment: the next one is at least as long
+
 
 class Store(Protocol):
     """Keeps one text between two starts of the program. The text holds the license key."""
@@ -43,6 +45,17 @@ class _State:
     documents: Documents = field(default_factory=Documents)
     seen: Seen = field(default_factory=Seen)
     lists: dict[str, Any] = field(default_factory=lambda: {"etag": "", "until": 0})  # until when its max-age lasts
+    account_id: str = ""  # empty in a state that an earlier version has stored
+    mode: str = ""
+
+    def belong_to(self, account_id: str, mode: str) -> None:
+        """Forgets lists, and what the device has seen, if they are of another account or mode.
+
+        Such a program was switched, as from test to live: positions and times of the two are not comparable.
+        """
+        if self.account_id and (self.account_id, self.mode) != (account_id, mode):
+            self.documents.revocations, self.lists, self.seen = [], _State().lists, Seen()
+        self.account_id, self.mode = account_id, mode
 
 
 class _NotValid(ServiceError):
@@ -127,32 +140,46 @@ class Program:
         if held is None:
             try:
                 self._validate(state, self._patience)
-            except ServiceError as error:
+            except (Refused, ServiceError) as error:
                 if _is_verdict(error) or reason != "stale":
                     raise
-                # A cache may have a newer list although the service can't be reached.
-                lists = self._get_lists(state, 0)
-                self._accept(state, dataclasses.replace(state.documents, revocations=lists), 0)
+                # A cache may have a newer list although the service has no good receipt, or can't be reached.
+                self._update(state, lists=True)
             return True
         receipt, keys = held.receipt, held.keys  # a program that may run anyway does not wait long, and sends once
+        age, known_for = receipt.revocation_max_age, now - held.known
+        # In its grace, the program runs only because no answer has come: one answer of two is enough to end that.
+        in_grace = 0 < age <= known_for
         if now >= (receipt.iat + receipt.exp) / 2:
-            self._validate(state, 0)
+            try:
+                self._validate(state, 0)
+            except (Refused, ServiceError) as error:
+                if _is_verdict(error) or not in_grace:
+                    raise
+                self._update(state, lists=True)
             return True
-        age = receipt.revocation_max_age
-        list_is_due = age > 0 and now >= held.known + age / 2 and now >= state.lists["until"]
-        keys_are_due = now >= (keys.iat + keys.exp) / 2
+        # The service sends at most half of revocation_max_age as max-age: more is that of another server or time.
+        is_fresh = now < state.lists["until"] <= now + age / 2
+        list_is_due = in_grace or age > 0 and known_for >= age / 2 and not is_fresh
+        keys_are_due = keys.exp < receipt.exp
         if not list_is_due and not keys_are_due:
             return False
-        documents = dataclasses.replace(state.documents)
-        if keys_are_due:
-            documents.keys = self._get_keys(0)
-        if list_is_due:
-            documents.revocations = self._get_lists(state, 0)
         try:
-            self._accept(state, documents, 0)
-        except Refused:
+            self._update(state, keys=keys_are_due, lists=list_is_due)
+        except (Refused, ServiceError) as error:
+            if isinstance(error, ServiceError) and not in_grace:
+                raise
             self._validate(state, 0)  # a newer receipt may be good
         return True
+
+    def _update(self, state: _State, *, keys: bool = False, lists: bool = False) -> None:
+        """Gets documents, and keeps them if the stored receipt is good with them."""
+        following = dataclasses.replace(state, documents=dataclasses.replace(state.documents))
+        if keys:
+            following.documents.keys = self._get_keys(0)
+        if lists:
+            self._get_lists(following, 0)
+        self._accept(state, following, 0)
 
     def _validate(self, state: _State, retry_for: float) -> Receipt:
         try:
@@ -163,7 +190,7 @@ class Program:
             raise
 
     def _obtain(self, state: _State, route: str, body: dict[str, Any], retry_for: float) -> Receipt:
-        """Asks a route for a receipt, and accepts only one that answers this request."""
+        """Asks a route for a receipt, and accepts only a receipt that answers this request."""
         nonce = secrets.token_urlsafe(16)
         asked = {**body, **self._device, **self._asked, "receipt": True, "nonce": nonce}
         data = post(f"{self._url}/{route}", asked, retry_for)
@@ -172,29 +199,34 @@ class Program:
         if not isinstance(data.get("receipt"), str):
             raise ServiceError("the service issues no receipts", 200, reason="no_receipt")
         documents = dataclasses.replace(state.documents, receipt=data["receipt"])
-        receipt = self._accept(state, documents, retry_for, nonce).receipt
+        following = dataclasses.replace(state, documents=documents)
+        receipt = self._accept(state, following, retry_for, nonce).receipt
         state.license_key = str(body.get("license_key") or data.get("license_key") or "")
         return receipt
 
-    def _accept(self, state: _State, documents: Documents, retry_for: float, nonce: str = "") -> Verified:
-        """Verifies documents and keeps them. Gets a set of keys and a whole list where these are what is refused."""
+    def _accept(self, state: _State, following: _State, retry_for: float, nonce: str = "") -> Verified:
+        """Verifies the documents of a following state, and keeps them and their lists in the state.
+
+        Gets a set of keys and a whole list where these are what is refused.
+        """
         got: set[str] = set()
         while True:
             try:
-                verified = self._verify(documents, state.seen, nonce)
-                state.documents, state.seen = documents, verified.seen
+                verified = self._verify(following.documents, state.seen, nonce)
+                state.documents, state.lists, state.seen = following.documents, following.lists, verified.seen
                 return verified
             except Refused as refused:
                 if "keys" not in got and (refused.document == "keys" or refused.reason == "key"):
                     got.add("keys")
-                    documents = dataclasses.replace(documents, keys=self._get_keys(retry_for))
+                    following.documents.keys = self._get_keys(retry_for)
                 elif "lists" not in got and refused.document == "revocations":
                     got.add("lists")
-                    documents = dataclasses.replace(documents, revocations=self._get_lists(state, retry_for, True))
+                    self._get_lists(following, retry_for, True)
                 else:
                     # Newer keys and lists may rule out the stored receipt, too: keep them, so that this holds offline.
                     if refused.document == "receipt" or refused.seen:
-                        state.documents = dataclasses.replace(documents, receipt=state.documents.receipt)
+                        following.documents.receipt = state.documents.receipt
+                        state.documents, state.lists = following.documents, following.lists
                     state.seen = refused.seen or state.seen
                     raise
 
@@ -206,12 +238,13 @@ class Program:
         answer = get(self._address("jwks.json"), "", 256 << 10, retry_for)
         try:
             return str(json.loads(answer.text)["signed"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise Refused("malformed", "keys", "the answer is no JSON") from None
 
-    def _get_lists(self, state: _State, retry_for: float, anew: bool = False) -> list[str]:
-        """Gets the increment since the whole list that is stored, or a whole list. Returns the lists to keep."""
-        stored = [] if anew else state.documents.revocations
+    def _get_lists(self, state: _State, retry_for: float, anew: bool = False) -> None:
+        """Gets the increment since the whole list of a state, or a whole list, and puts it into the state."""
+        texts = state.documents.revocations
+        stored = [] if anew or len(texts) > 1 and len(texts[1]) > _LONG_INCREMENT else texts
         after = _peek(stored[0]).get("epoch") if stored else 0
         query = f"?after={after}" if after else ""
         etag = state.lists["etag"] if stored else ""
@@ -220,8 +253,11 @@ class Program:
         fresh = answer.headers.get("ETag", "") if answer.status != 304 else etag
         state.lists = {"etag": fresh, "until": self._now() + int(found[1] if found else 0)}
         if answer.status == 304:
-            return stored
-        return [stored[0], answer.text] if after and _peek(answer.text).get("after") == after else [answer.text]
+            state.documents.revocations = stored
+            return
+        begins = _peek(answer.text).get("after")
+        is_increment = bool(after) and isinstance(begins, int) and 0 < begins <= after
+        state.documents.revocations = [stored[0], answer.text] if is_increment else [answer.text]
 
     def _verify(self, documents: Documents, seen: Seen, nonce: str = "") -> Verified:
         return verify(dataclasses.replace(self._expected, nonce=nonce), documents, seen, self._now())
@@ -235,6 +271,7 @@ class Program:
         with self._lock:
             text = self._store.load()
             state = _parse_state(text or "")
+            state.belong_to(self._expected.account_id, self._expected.mode)
             try:
                 yield state
             finally:
@@ -261,16 +298,21 @@ def _parse_state(text: str) -> _State:
     try:
         value = json.loads(text)
         documents, seen = Documents(**value["documents"]), Seen(**value["seen"])
-        state = _State(value["license_key"], documents, seen, value["lists"])
+        owner = value.get("account_id", ""), value.get("mode", "")
+        state = _State(value["license_key"], documents, seen, value["lists"], *owner)
     except (ValueError, KeyError, TypeError, RecursionError):
         return _State()
-    return state if _is_like(dataclasses.asdict(state), dataclasses.asdict(_State())) else _State()
+    texts, licenses = state.documents.revocations, state.seen.earlier  # an earlier version stored no earlier, no as_of
+    right = (
+        _is_like(dataclasses.asdict(state), dataclasses.asdict(_State()))
+        and all(isinstance(each, str) for each in texts)
+        and all(_is_like(each, {"license_id": "", "revision": 0}) for each in licenses)
+    )
+    return state if right else _State()
 
 
 def _is_like(value: Any, model: Any) -> bool:
-    """Reports whether a value has the members of a model, with the same types. The lists of the model are of texts."""
+    """Reports whether a value has the members of a model, with the same types. The items of lists do not matter."""
     if type(value) is not type(model):
         return False
-    if isinstance(model, list):
-        return all(isinstance(item, str) for item in value)
     return not isinstance(model, dict) or all(_is_like(value.get(name), model[name]) for name in model)

@@ -1,6 +1,8 @@
 """Requests to the service, and their retries."""
 
+import functools
 import http.client
+import io
 import json
 import random
 import re
@@ -58,7 +60,7 @@ def post(url: str, body: dict[str, Any], retry_for: float) -> dict[str, Any]:
 
 def get(url: str, etag: str, longest: int, retry_for: float) -> Answer:
     """Gets a document, which is no answer of the API. Status 304: the document has not changed since the etag."""
-    headers = {"If-None-Match": etag} if etag else {}
+    headers = {"If-None-Match": etag} if re.fullmatch(r"[!-~]+", etag) else {}  # the stored state may be damaged
     return _with_retries(urllib.request.Request(url, headers=headers), longest, retry_for)
 
 
@@ -84,21 +86,61 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Timely(io.RawIOBase):
+    """Reads from a connection until a time. The timeout of a socket alone begins anew with each byte."""
+
+    def __init__(self, end: float, connection: socket.socket, stream: io.RawIOBase) -> None:
+        self._end, self._connection, self._stream = end, connection, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int | None:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        return self._stream.readinto(into)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, end: float, sock: socket.socket, *args: Any, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        self.fp = io.BufferedReader(_Timely(end, sock, self.fp.detach()))
+
+
+class _TimelyOpener:
+    def do_open(self, http_class: Any, request: urllib.request.Request, **more: Any) -> Any:
+        response_class = functools.partial(_Response, time.monotonic() + request.timeout)
+        timely = type("Timely", (http_class,), {"response_class": response_class})
+        return super().do_open(timely, request, **more)  # type: ignore[misc]
+
+
+class _HTTPHandler(_TimelyOpener, urllib.request.HTTPHandler):
+    pass
+
+
+class _HTTPSHandler(_TimelyOpener, urllib.request.HTTPSHandler):
+    pass
+
+
 def _send(request: urllib.request.Request, longest: int, timeout: float) -> Answer:
-    end = time.monotonic() + timeout
+    opener = urllib.request.build_opener(_NoRedirects, _HTTPHandler, _HTTPSHandler)
     try:
         try:
-            response = urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout)
+            response = opener.open(request, timeout=timeout)
         except urllib.error.HTTPError as refusal:
             response = refusal
         with response:
-            raw = b""
+            raw = bytearray()
             while part := response.read1(1 << 16):
                 raw += part
                 if len(raw) > longest:
                     raise ServiceError(f"the answer has more than {longest} bytes", response.status)
-                if time.monotonic() > end:
-                    raise TimeoutError
     except (OSError, http.client.HTTPException) as error:
         # A retry helps neither a name that does not exist nor a certificate that is not trusted.
         cause = getattr(error, "reason", error)

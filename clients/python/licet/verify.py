@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from .documents import KeySet, Receipt, Refused, Revocations, Seen, open_key_set, open_receipt, open_revocations
 
 _LEEWAY = 300  # how far a device's clock may be behind the service's, in seconds
+_MAX_EARLIER = 15  # how many licenses the device remembers besides the last one
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,9 @@ def verify(want: Expected, documents: Documents, seen: Seen, now: int) -> Verifi
     require(want.nonce in ("", receipt.nonce), "nonce", "receipt", "answers another request")
     require(receipt.nbf <= soon and receipt.iat <= soon, "not_yet_valid", "receipt", "from the future")
     require(receipt.exp > now, "expired", "receipt", "the receipt has ended")
-    newest = receipt.sub != seen.license_id or receipt.revision >= seen.revision
-    require(newest, "older", "receipt", "the device has seen a newer one")
+    licenses = [{"license_id": seen.license_id, "revision": seen.revision}, *seen.earlier]
+    is_newest = all(each["license_id"] != receipt.sub or receipt.revision >= each["revision"] for each in licenses)
+    require(is_newest, "older", "receipt", "the device has seen a newer one")
     require(seen.time <= soon, "clock_set_back", "receipt", "the device has seen a later time of the service")
 
     lists: list[Revocations] = []
@@ -76,13 +78,14 @@ def verify(want: Expected, documents: Documents, seen: Seen, now: int) -> Verifi
         each = open_revocations(document, keys)
         require(is_ours(each), "audience", "revocations", "of another account or mode")
         require(each.as_of <= soon, "not_yet_valid", "revocations", "from the future")
-        continues = each.after == epoch and each.as_of >= as_of
+        continues = each.after <= epoch <= each.epoch and each.as_of >= as_of
         require(continues, "older", "revocations", "does not continue the list before")
         lists.append(each)
         epoch, as_of = each.epoch, each.as_of
-    require(epoch >= seen.epoch, "older", "revocations", "the device has seen a newer list")
+    is_latest = epoch >= seen.epoch and as_of >= seen.as_of
+    require(is_latest, "older", "revocations", "the device has seen a newer list")
     known = max(receipt.iat, as_of)
-    shown = replace(seen, time=max(seen.time, keys.iat, known), keys=keys.iat, epoch=epoch)
+    shown = replace(seen, time=max(seen.time, keys.iat, known), keys=keys.iat, epoch=epoch, as_of=as_of)
     is_off = receipt.status in ("revoked", "suspended")
     require(not is_off, "voided", "receipt", "the license is revoked or suspended")
     for each in lists:
@@ -90,4 +93,6 @@ def verify(want: Expected, documents: Documents, seen: Seen, now: int) -> Verifi
             require(not each.voids(receipt.revision, *ids), "voided", "receipt", "the service has revoked the receipt")
     fresh = receipt.revocation_max_age == 0 or now - known < receipt.revocation_max_age + want.grace
     require(fresh, "stale", "revocations", f"the newest list is {now - known} seconds old")
-    return Verified(receipt, keys, known, replace(shown, license_id=receipt.sub, revision=receipt.revision))
+    earlier = [each for each in licenses if each["license_id"] not in ("", receipt.sub)][:_MAX_EARLIER]
+    shown = replace(shown, license_id=receipt.sub, revision=receipt.revision, earlier=earlier)
+    return Verified(receipt, keys, known, shown)

@@ -266,6 +266,22 @@ class ProgramTest(unittest.TestCase):
         self.offset = 0
         self.expect(program, False, "clock_set_back", False)
 
+    def test_an_older_receipt_of_an_earlier_license(self) -> None:
+        store = Memory()
+        program, key = self.activated(store=store)
+        old = json.loads(store.text or "")["documents"]["receipt"]
+        order(void=key)  # and raises the revision
+        newest = program.validate()
+        program.activate(grant())
+        state = json.loads(store.text or "")
+        self.assertEqual(state["seen"]["earlier"], [{"license_id": newest.sub, "revision": newest.revision}])
+        gone()
+        store.text = json.dumps(state | {"documents": state["documents"] | {"receipt": old}})
+        self.expect(program, False, "older", False)
+        del state["seen"]["earlier"]  # a text of a version that remembered one license
+        store.text = json.dumps(state)
+        self.expect(program, True, None, False)
+
     def test_a_trial_and_only_one(self) -> None:
         _send("PUT", "/v1/products/tried", {"trial": {"validity": "P14D", "per": "device"}})
         program = self.program(product_id="tried")

@@ -33,7 +33,8 @@ class Vectors(unittest.TestCase):
                 except Refused as refused:
                     got, seen = refused.reason, refused.seen
                 self.assertEqual(got, v["want"])
-                self.assertEqual(seen and dataclasses.asdict(seen), v["after"])
+                after = v["after"] and {"earlier": [], **v["after"]}
+                self.assertEqual(seen and dataclasses.asdict(seen), after)
 
     def test_there_are_enough(self) -> None:
         self.assertGreaterEqual(sum(v["want"] != "" for v in _COMMON["vectors"]), 60)

@@ -34,7 +34,8 @@ static void answer(const struct licet_doc *call) {
   config.url = text(call, "url"), config.root = text(call, "root"), config.account_id = text(call, "account_id");
   config.product_id = text(call, "product_id"), config.device_id = text(call, "device_id");
   config.state_file = text(call, "state"), config.retry_seconds = (int)number(call, "retry_for");
-  config.lease_seconds = number(call, "lease_seconds");
+  if (config.retry_seconds == 0) config.retry_seconds = -1; /* the request is sent once */
+  config.lease_seconds = number(call, "lease_seconds"), config.grace_seconds = number(call, "grace");
   status = licet_open(&config, &license);
   if (status == LICET_OK) {
     if (strcmp(what, "activate") == 0) status = licet_activate(license, *key == 0 ? NULL : key, NULL, &result);

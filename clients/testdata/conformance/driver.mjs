@@ -8,7 +8,7 @@ async function outcome(call) {
   const program = new Program({
     url: call.url, root: call.root, accountId: call.account_id, mode: "test", productId: call.product_id,
     deviceId: call.device_id, store: new FileStore(call.state), retryFor: call.retry_for,
-    leaseSeconds: call.lease_seconds || undefined, now: () => Date.now() + call.ahead * 1000,
+    leaseSeconds: call.lease_seconds || undefined, grace: call.grace, now: () => Date.now() + call.ahead * 1000,
   });
   try {
     if (call.call === "check" || call.call === "refresh") {

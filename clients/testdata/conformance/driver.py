@@ -12,7 +12,7 @@ def outcome(call):
     program = licet.Program(
         url=call["url"], root=call["root"], account_id=call["account_id"], mode="test", product_id=call["product_id"],
         device_id=call["device_id"], store=licet.FileStore(call["state"]), retry_for=call["retry_for"],
-        lease_seconds=call["lease_seconds"] or None, now=lambda: time.time() + call["ahead"],
+        lease_seconds=call["lease_seconds"] or None, grace=call["grace"], now=lambda: time.time() + call["ahead"],
     )
     try:
         if call["call"] in ("check", "refresh"):

@@ -10,7 +10,14 @@ export type Reason =
 export type Kind = "keys" | "receipt" | "revocations";
 
 /** The newest that the device has seen in genuine documents. */
-export interface Seen { time: number; keys: number; license_id: string; revision: number; epoch: number }
+export interface Seen extends SeenLicense {
+  time: number; keys: number; epoch: number;
+  as_of?: number; // of the newest list
+  earlier?: SeenLicense[]; // seen before license_id, the latest first, at most 15
+}
+
+/** The newest revision that the device has seen of a license. In Seen, it is the license seen last. */
+export interface SeenLicense { license_id: string; revision: number }
 
 /**
  * The refusal of a document. detail names what is wrong, never the content of the document. seen is what the device has

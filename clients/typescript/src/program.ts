@@ -34,11 +34,16 @@ export interface Check {
 }
 
 interface State {
+  account_id: string; // empty in a state that an earlier version has stored
+  mode: string;
   license_key: string;
   documents: Documents;
   seen: Seen;
   lists: { etag: string; until: number }; // of the newest list: until when its max-age lasts, in Unix seconds
 }
+
+/** The length above which the whole list replaces an increment: each increment since the same list is as long. */
+const longIncrement = 256 << 10;
 
 /** The answer that a license is not valid. */
 class NotValid extends ServiceError {}
@@ -123,31 +128,48 @@ export class Program {
       try {
         await this.#validate(state, this.#patience);
       } catch (error) {
-        if (!(error instanceof ServiceError) || isVerdict(error) || reason !== "stale") throw error;
-        // A cache may have a newer list although the service can't be reached.
-        const revocations = await this.#getLists(state, 0);
-        await this.#accept(state, { ...state.documents, revocations }, 0);
+        const isOurs = error instanceof ServiceError || error instanceof Refused;
+        if (!isOurs || isVerdict(error) || reason !== "stale") throw error;
+        // A cache may have a newer list although the service has no good receipt, or can't be reached.
+        await this.#update(state, false, true);
       }
       return true;
     }
     const { receipt, keys, known } = held; // a program that may run anyway does not wait long, and sends once
+    const maxAge = receipt.revocation_max_age;
+    // In its grace, the program runs only because no answer has come: one answer of two is enough to end that.
+    const inGrace = maxAge > 0 && now >= known + maxAge;
     if (now >= (receipt.iat + receipt.exp) / 2) {
-      await this.#validate(state, 0);
+      try {
+        await this.#validate(state, 0);
+      } catch (error) {
+        const isOurs = error instanceof ServiceError || error instanceof Refused;
+        if (!isOurs || isVerdict(error) || !inGrace) throw error;
+        await this.#update(state, false, true);
+      }
       return true;
     }
-    const maxAge = receipt.revocation_max_age;
-    const listIsDue = maxAge > 0 && now >= known + maxAge / 2 && now >= state.lists.until;
-    const keysAreDue = now >= (keys.iat + keys.exp) / 2;
-    const documents = { ...state.documents };
-    if (keysAreDue) documents.keys = await this.#getKeys(0);
-    if (listIsDue) documents.revocations = await this.#getLists(state, 0);
+    // The service sends at most half of revocation_max_age as max-age: more is that of another server or time.
+    const { until } = state.lists;
+    const isFresh = now < until && until <= now + maxAge / 2;
+    const listIsDue = inGrace || (maxAge > 0 && now >= known + maxAge / 2 && !isFresh);
+    const keysAreDue = keys.exp < receipt.exp;
+    if (!keysAreDue && !listIsDue) return false;
     try {
-      if (keysAreDue || listIsDue) await this.#accept(state, documents, 0);
+      await this.#update(state, keysAreDue, listIsDue);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof Refused || (error instanceof ServiceError && inGrace))) throw error;
       await this.#validate(state, 0); // a newer receipt may be good
     }
-    return keysAreDue || listIsDue;
+    return true;
+  }
+
+  /** Gets a set of keys, a list, or both, and keeps them if the stored receipt is good with them. */
+  async #update(state: State, keys: boolean, list: boolean): Promise<void> {
+    const next = { ...state, documents: { ...state.documents } };
+    if (keys) next.documents.keys = await this.#getKeys(0);
+    if (list) await this.#getLists(next, 0);
+    await this.#accept(state, next, 0);
   }
 
   async #validate(state: State, retryFor: number): Promise<Receipt> {
@@ -159,7 +181,7 @@ export class Program {
     }
   }
 
-  /** Asks a route for a receipt, and accepts only one that answers this request. */
+  /** Asks a route for a receipt, and accepts only a receipt that answers this request. */
   async #obtain(state: State, route: string, body: Record<string, unknown>, retryFor: number): Promise<Receipt> {
     const { productId: product_id, accountId: account_id, mode, deviceId: device_id } = this.#options;
     const { receiptSeconds: receipt_seconds, leaseSeconds: lease_seconds } = this.#options;
@@ -173,31 +195,37 @@ export class Program {
     if (typeof data.receipt !== "string") {
       throw new ServiceError("the service issues no receipts", { status: 200, reason: "no_receipt" });
     }
-    const { receipt } = await this.#accept(state, { ...state.documents, receipt: data.receipt }, retryFor, nonce);
+    const next = { ...state, documents: { ...state.documents, receipt: data.receipt } };
+    const { receipt } = await this.#accept(state, next, retryFor, nonce);
     state.license_key = String(body.license_key ?? data.license_key ?? "");
     return receipt;
   }
 
-  /** Verifies documents and keeps them. Gets a set of keys and a whole list where these are what is refused. */
-  async #accept(state: State, documents: Documents, retryFor: number, nonce?: string): Promise<Verified> {
+  /**
+   * Verifies the documents of a next state, and keeps them and their lists in the state. Gets a set of keys and a whole
+   * list where these are what is refused.
+   */
+  async #accept(state: State, next: State, retryFor: number, nonce?: string): Promise<Verified> {
     for (let keys = false, lists = false; ; ) {
       try {
-        const verified = await this.#verify(documents, state.seen, nonce);
-        state.documents = documents;
+        const verified = await this.#verify(next.documents, state.seen, nonce);
+        state.documents = next.documents;
+        state.lists = next.lists;
         state.seen = verified.seen;
         return verified;
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
         if (!keys && (error.document === "keys" || error.reason === "key")) {
           keys = true;
-          documents = { ...documents, keys: await this.#getKeys(retryFor) };
+          next.documents.keys = await this.#getKeys(retryFor);
         } else if (!lists && error.document === "revocations") {
           lists = true;
-          documents = { ...documents, revocations: await this.#getLists(state, retryFor, true) };
+          await this.#getLists(next, retryFor, true);
         } else {
           // Newer keys and lists may rule out the stored receipt, too: keep them, so that this holds offline.
           if (error.document === "receipt" || error.seen) {
-            state.documents = { ...documents, receipt: state.documents.receipt };
+            state.documents = { ...next.documents, receipt: state.documents.receipt };
+            state.lists = next.lists;
           }
           state.seen = error.seen ?? state.seen;
           throw error;
@@ -220,17 +248,19 @@ export class Program {
     }
   }
 
-  /** Gets the increment since the whole list that is stored, or a whole list. Returns the lists to keep. */
-  async #getLists(state: State, retryFor: number, anew = false): Promise<string[]> {
-    const stored = anew ? [] : state.documents.revocations;
+  /** Gets the increment since the whole list of a state, or a whole list, and puts it into the state. */
+  async #getLists(state: State, retryFor: number, anew = false): Promise<void> {
+    const isLong = (state.documents.revocations[1]?.length ?? 0) > longIncrement;
+    const stored = anew || isLong ? [] : state.documents.revocations;
     const after = Number(peek(stored[0]).epoch ?? 0);
     const query = after > 0 ? `?after=${after}` : "";
     const etag = stored.length > 0 ? state.lists.etag : "";
     const { status, headers, text } = await get(this.#url("revocations") + query, etag, 16 << 20, retryFor);
     const maxAge = Number(/\bmax-age=(\d{1,9})/.exec(headers.get("Cache-Control") ?? "")?.[1] ?? 0);
     state.lists = { etag: status === 304 ? etag : (headers.get("ETag") ?? ""), until: this.#now() + maxAge };
-    if (status === 304) return stored;
-    return after > 0 && peek(text).after === after ? [stored[0]!, text] : [text];
+    const from = Number(peek(text).after ?? 0);
+    const isIncrement = from > 0 && from <= after;
+    state.documents.revocations = status === 304 ? stored : isIncrement ? [stored[0]!, text] : [text];
   }
 
   #verify(documents: Documents, seen: Seen, nonce = ""): Promise<Verified> {
@@ -250,7 +280,7 @@ export class Program {
     const { store } = this.#options;
     const turn = this.#last.then(async () => {
       const text = await store.load();
-      const state = parseState(text ?? "");
+      const state = parseState(text ?? "", this.#options);
       try {
         return await call(state);
       } finally {
@@ -277,9 +307,14 @@ function peek(list = ""): JsonObject {
   }
 }
 
-/** Returns the state of a text. A text that is none counts as no state: the program is not activated. */
-function parseState(text: string): State {
+/**
+ * Returns the state of a text. A text that is none counts as no state: the program is not activated. Of a state of
+ * another account or mode, lists and what the device has seen do not count: positions and times are not comparable.
+ */
+function parseState(text: string, { accountId, mode }: Options): State {
   const empty: State = {
+    account_id: "",
+    mode: "",
     license_key: "",
     documents: { keys: "", receipt: "", revocations: [] },
     seen: { time: 0, keys: 0, license_id: "", revision: 0, epoch: 0 },
@@ -287,9 +322,16 @@ function parseState(text: string): State {
   };
   try {
     const state = { ...empty, ...(JSON.parse(text) as object) };
-    return isLike(state, empty) ? state : empty;
+    // A text of an earlier version has neither.
+    const { earlier = [], as_of = 0 }: { earlier?: unknown; as_of?: unknown } = state.seen ?? {};
+    const isList = Array.isArray(earlier) && earlier.every((each) => isLike(each, { license_id: "", revision: 0 }));
+    const isState = isList && isLike(as_of, 0) && isLike(state, empty);
+    const { license_key, documents, seen, lists } = isState ? state : empty;
+    const isOurs = !isState || state.account_id === "" || (state.account_id === accountId && state.mode === mode);
+    const ours = isOurs ? { documents, seen, lists } : { ...empty, documents: { ...documents, revocations: [] } };
+    return { ...ours, account_id: accountId, mode, license_key };
   } catch {
-    return empty;
+    return { ...empty, account_id: accountId, mode };
   }
 }
 

@@ -37,7 +37,8 @@ export async function post(url: string, body: object, retryFor: number): Promise
 
 /** Gets a document, which is no answer of the API. Status 304: the document has not changed since the etag. */
 export function get(url: string, etag: string, longest: number, retryFor: number): Promise<Answer> {
-  return withRetries(url, etag === "" ? {} : { headers: { "If-None-Match": etag } }, longest, retryFor);
+  const isTag = /^[!-~]+$/.test(etag); // the stored state may be damaged
+  return withRetries(url, isTag ? { headers: { "If-None-Match": etag } } : {}, longest, retryFor);
 }
 
 /** Sends a request until there is an answer, an error that is not retryable, or no time: retryFor seconds. */
@@ -76,19 +77,19 @@ async function send(url: string, request: RequestInit, longest: number, timeout:
 
   const seconds = headers.get("Retry-After") ?? "";
   const retryAfter = /^\d{1,9}$/.test(seconds) ? Number(seconds) : 0;
-  if (ok || typeof answer.code !== "number") {
+  if (ok || !Number.isInteger(answer.code)) {
     const retryable = [429, 502, 503, 504].includes(status); // a proxy that can't reach its service
     const message = `HTTP ${status} from a server that is no Licet service`;
     throw new ServiceError(message, { status, reason: "not_licet", retryable, retryAfter });
   }
   const { reason, retryable, request_id, details } = answer.error ?? {};
   throw new ServiceError(String(answer.message), {
-    status, code: answer.code, reason: String(reason), retryable: retryable === true, retryAfter,
+    status, code: answer.code as number, reason: String(reason), retryable: retryable === true, retryAfter,
     requestId: String(request_id), details: (details ?? {}) as Record<string, unknown>,
   });
 }
 
-/** Reads the body of an answer, and fails at one that is too long. */
+/** Reads the body of an answer, and fails if the body is too long. */
 async function read(response: Response, longest: number): Promise<string> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();

@@ -21,6 +21,9 @@ export interface Documents { keys: string; receipt: string; revocations: string[
 /** known is the time of the service until which the device knows what was revoked. */
 export interface Verified { receipt: Receipt; keys: KeySet; known: number; seen: Seen }
 
+/** How many licenses the device remembers besides the last one. */
+const maxEarlier = 15;
+
 /** Checks the set of keys, the receipt, the clock and the lists. Throws Refused with the first reason. */
 export async function verify(want: Expected, documents: Documents, seen: Seen, now: number): Promise<Verified> {
   const soon = now + leeway;
@@ -45,7 +48,9 @@ export async function verify(want: Expected, documents: Documents, seen: Seen, n
   require(!want.nonce || receipt.nonce === want.nonce, "nonce", "receipt", "answers another request");
   require(receipt.nbf <= soon && iat <= soon, "not_yet_valid", "receipt", "from the future");
   require(receipt.exp > now, "expired", "receipt", "the receipt has ended");
-  require(sub !== seen.license_id || revision >= seen.revision, "older", "receipt", "the device has seen a newer one");
+  const licenses = [{ license_id: seen.license_id, revision: seen.revision }, ...(seen.earlier ?? [])];
+  const isNewest = licenses.every((each) => each.license_id !== sub || revision >= each.revision);
+  require(isNewest, "older", "receipt", "the device has seen a newer one");
   require(seen.time <= soon, "clock_set_back", "receipt", "the device has seen a later time of the service");
 
   const lists: Revocations[] = [];
@@ -54,13 +59,15 @@ export async function verify(want: Expected, documents: Documents, seen: Seen, n
     const list = await openRevocations(document, keys);
     require(isOurs(list), "audience", "revocations", "of another account or mode");
     require(list.as_of <= soon, "not_yet_valid", "revocations", "from the future");
-    require(list.after === epoch && list.as_of >= as_of, "older", "revocations", "does not continue the list before");
+    const continues = list.after <= epoch && list.epoch >= epoch && list.as_of >= as_of;
+    require(continues, "older", "revocations", "does not continue the list before");
     lists.push(list);
     ({ epoch, as_of } = list);
   }
-  require(epoch >= seen.epoch, "older", "revocations", "the device has seen a newer list");
+  const isLatest = epoch >= seen.epoch && as_of >= (seen.as_of ?? 0); // a text of an earlier version has no as_of
+  require(isLatest, "older", "revocations", "the device has seen a newer list");
   const known = Math.max(iat, as_of);
-  shown = { ...seen, time: Math.max(seen.time, keys.iat, known), keys: keys.iat, epoch };
+  shown = { ...seen, time: Math.max(seen.time, keys.iat, known), keys: keys.iat, epoch, as_of };
   const isOff = receipt.status === "revoked" || receipt.status === "suspended";
   require(!isOff, "voided", "receipt", "the license is revoked or suspended");
   for (const list of lists) {
@@ -69,5 +76,6 @@ export async function verify(want: Expected, documents: Documents, seen: Seen, n
   }
   require(revocation_max_age === 0 || now - known < revocation_max_age + want.grace, "stale", "revocations",
     `the newest list is ${now - known} seconds old`);
-  return { receipt, keys, known, seen: { ...shown, license_id: sub, revision } };
+  const earlier = licenses.filter(({ license_id }) => license_id !== "" && license_id !== sub).slice(0, maxEarlier);
+  return { receipt, keys, known, seen: { ...shown, license_id: sub, revision, earlier } };
 }

@@ -236,6 +236,23 @@ test("refuses documents that were put back", async () => {
   await is(made.check(), false, "clock_set_back", false);
 });
 
+test("an older receipt of an earlier license", async () => {
+  const store = memory();
+  const [made, key] = await activated({ store });
+  const { receipt: old } = JSON.parse(store.text).documents;
+  await order({ void: key }); // and raises the revision
+  const { sub, revision } = await made.validate();
+  await made.activate(await grant());
+  const state = JSON.parse(store.text);
+  assert.deepEqual(state.seen.earlier, [{ license_id: sub, revision }]);
+  await gone();
+  store.text = JSON.stringify({ ...state, documents: { ...state.documents, receipt: old } });
+  await is(made.check(), false, "older", false);
+  const { earlier, ...seen } = state.seen; // of a version that remembered one license
+  store.text = JSON.stringify({ ...state, seen });
+  await is(made.check(), true, null, false);
+});
+
 test("a trial, and only one", async () => {
   await api("products/tried", { trial: { validity: "P14D", per: "device" } }, "PUT");
   const made = program({ productId: "tried" });
@@ -312,7 +329,7 @@ test("a state with a member of another type is none", async () => {
   const good = store.text;
   const names = [["license_key"], ["documents"], ["seen"], ["lists"],
     ...Object.entries({ documents: ["keys", "receipt", "revocations"], lists: ["etag", "until"],
-      seen: ["time", "keys", "license_id", "revision", "epoch"] })
+      seen: ["time", "keys", "license_id", "revision", "epoch", "earlier"] })
       .flatMap(([of, members]) => members.map((name) => [of, name]))];
   for (const [of, name] of names) {
     for (const wrong of [null, true, 7, "x", [7], {}]) {

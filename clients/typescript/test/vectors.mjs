@@ -6,7 +6,8 @@ export async function run({ parseRoot }, { verify }, common, v) {
   };
   const documents = { keys: v.keys, receipt: v.receipt + "A".repeat(v.padding), revocations: v.revocations };
   try {
-    return ["", (await verify(want, documents, v.seen, v.now)).seen];
+    const { earlier, ...seen } = (await verify(want, documents, v.seen, v.now)).seen;
+    return ["", earlier.length > 0 ? { ...seen, earlier } : seen];
   } catch (error) {
     return [error.reason ?? String(error), error.seen ?? null];
   }

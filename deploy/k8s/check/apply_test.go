@@ -2,52 +2,65 @@ package check
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"licet/deploy/k8s/check/cluster"
 	"licet/deploy/k8s/check/manifests"
 )
 
-// server is the API server that all tests share: started at the first one's wish.
+// server is the API server that all tests share: the first test that needs the server starts the server. It serves the
+// operator's kinds.
 var server = sync.OnceValues(func() (*cluster.Cluster, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	c, err := cluster.Start(ctx, os.Getenv("LICET_KUBE"))
+	out, err := exec.Command("../tools/operator-kinds").Output()
 	if err != nil {
+		if failed := new(exec.ExitError); errors.As(err, &failed) {
+			return nil, fmt.Errorf("operator-kinds: %w: %s", err, failed.Stderr)
+		}
 		return nil, err
 	}
-	started = c
-	return c, install(ctx, c)
+	kinds := filepath.Join(strings.TrimSpace(string(out)), "monitoring.coreos.com_")
+	started, err = cluster.Start(os.Getenv("LICET_KUBE"), kinds+"servicemonitors.yaml", kinds+"prometheusrules.yaml")
+	return started, err
 })
 
 // started is the server that TestMain stops.
 var started *cluster.Cluster
 
 func TestMain(m *testing.M) {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupts
+		_ = stop()
+		os.Exit(1)
+	}()
 	code := m.Run()
-	if started != nil {
-		if err := started.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	if dir, _ := programs(); dir != "" {
-		_ = os.RemoveAll(dir)
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
+}
+
+// stop ends the server, and removes the programs that tests have built.
+func stop() (err error) {
+	if started != nil {
+		err = started.Stop()
+	}
+	if dir, _ := programs(); dir != "" {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }
 
 func api(t *testing.T) *cluster.Cluster {
@@ -58,39 +71,6 @@ func api(t *testing.T) *cluster.Cluster {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// install has the server serve the operator's kinds.
-func install(ctx context.Context, c *cluster.Cluster) error {
-	out, err := exec.CommandContext(ctx, "../tools/operator-kinds").Output()
-	if err != nil {
-		if failed := new(exec.ExitError); errors.As(err, &failed) {
-			return fmt.Errorf("operator-kinds: %w: %s", err, failed.Stderr)
-		}
-		return err
-	}
-	folder := strings.TrimSpace(string(out))
-	var list []*unstructured.Unstructured
-	for _, kind := range []string{"servicemonitors", "prometheusrules"} {
-		text, err := os.ReadFile(filepath.Join(folder, "monitoring.coreos.com_"+kind+".yaml"))
-		if err != nil {
-			return err
-		}
-		object := new(unstructured.Unstructured)
-		if err := yaml.Unmarshal(text, &object.Object); err != nil {
-			return err
-		}
-		if _, err := c.Apply(ctx, object, false); err != nil {
-			return fmt.Errorf("%s: %w", kind, err)
-		}
-		list = append(list, object)
-	}
-	for _, object := range list {
-		if err := c.Served(ctx, object); err != nil {
-			return fmt.Errorf("%s: %w", object.GetName(), err)
-		}
-	}
-	return nil
 }
 
 // applied applies all objects of a set once; a second test finds them there.
@@ -150,7 +130,7 @@ func TestCertificatesAreMade(t *testing.T) {
 	}
 	// Each Secret that a pod mounts is there, with the files that settings name.
 	for _, name := range writtenSecrets(t, set) {
-		if _, err := api(t).Get(t.Context(), "/api/v1/namespaces/"+set[0].Raw.GetName()+"/secrets/"+name); err != nil {
+		if _, err := api(t).Secret(t.Context(), set[0].Raw.GetName(), name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -169,12 +149,8 @@ func makeCertificates(t *testing.T, set manifests.Set, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority, err := os.ReadFile(api(t).CAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	account := t.TempDir()
-	for name, text := range map[string]string{"token": token, "namespace": namespace, "ca.crt": string(authority)} {
+	for name, text := range map[string]string{"token": token, "namespace": namespace, "ca.crt": string(api(t).CA)} {
 		if err := os.WriteFile(filepath.Join(account, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"crypto/tls"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,7 +17,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"licet/deploy/k8s/check/manifests"
 )
@@ -172,23 +170,14 @@ func mountSecrets(t *testing.T, set manifests.Set, pod corev1.PodSpec) map[strin
 			if volume.Name != mount.Name || volume.Secret == nil {
 				continue
 			}
-			secret, err := api(t).Get(t.Context(),
-				"/api/v1/namespaces/"+set[0].Raw.GetName()+"/secrets/"+volume.Secret.SecretName)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, _, err := unstructured.NestedStringMap(secret.Object, "data")
+			secret, err := api(t).Secret(t.Context(), set[0].Raw.GetName(), volume.Secret.SecretName)
 			if err != nil {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
 			folders[mount.MountPath] = dir
-			for name, text := range data {
-				plain, err := base64.StdEncoding.DecodeString(text)
-				if err == nil {
-					err = os.WriteFile(filepath.Join(dir, name), plain, 0o600)
-				}
-				if err != nil {
+			for name, text := range secret.Data {
+				if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

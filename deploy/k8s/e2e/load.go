@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -70,11 +69,8 @@ func (r *run1) under(ctx context.Context, l load, do func(context.Context) error
 	if err != nil {
 		return fmt.Errorf("the load: %w: the end of %s:\n%s", err, log.Name(), tail(log.Name(), 40))
 	}
-	summary, err := summaryOf(filepath.Join(out, "summary.json"))
-	if err == nil {
-		r.report.saw("%s", summary)
-	}
-	return err
+	r.report.saw("the load's report: %s", filepath.Join(out, "summary.txt"))
+	return nil
 }
 
 // watch copies lines, and closes begun at the first line that contains the sign.
@@ -87,48 +83,4 @@ func watch(from io.Reader, to io.Writer, sign string, begun chan<- struct{}) {
 			begun = nil
 		}
 	}
-}
-
-// summaryOf returns from a load's report how many operations there were, and how many were
-// repeated.
-func summaryOf(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	var report struct {
-		Operations []struct {
-			Op    string
-			Count int
-			P99   float64
-		}
-		Repeated []struct {
-			Why   string
-			Count int
-		}
-		Promises []struct {
-			Metric   string
-			Measured float64
-		}
-	}
-	if err := json.Unmarshal(text, &report); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	total, worst := 0, 0.0
-	for _, o := range report.Operations {
-		if o.Op == "all" {
-			total, worst = o.Count, o.P99
-		}
-	}
-	failed := -1.0
-	for _, p := range report.Promises {
-		if p.Metric == "operations_failed" {
-			failed = p.Measured
-		}
-	}
-	said := fmt.Sprintf("%d operations, %g failed, p99 %.0f ms", total, failed, worst)
-	for _, again := range report.Repeated {
-		said += fmt.Sprintf(", %d repeated after %s", again.Count, again.Why)
-	}
-	return said, nil
 }

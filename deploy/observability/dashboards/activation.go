@@ -29,7 +29,7 @@ func activation() page {
 					queries: []query{{"1 - " + sum("", rate(licet(activations, accepted))) + " / (" + all + " > 0)",
 						""}}},
 				{title: "Commands in a fold", unit: "short", show: number,
-					about: "Commands that one transaction carries, on average. 1 at rest; more where many ask for " +
+					about: "Commands that one transaction carries, on average. 1 at rest; more if many clients ask for " +
 						"the same license, which is what folds are for.",
 					queries: []query{{mean("", licet(folds+"_sum"), licet(folds+"_count")), ""}}},
 				{title: "Swaps lost", unit: "percentunit", show: number,

@@ -13,5 +13,4 @@
 //	prometheus.go  Prometheus as a child process; its queries and rules
 //	shop.go        the load
 //	receivers.go   the webhook endpoints
-//	parts.go       splitting an expression into the selectors that must have series
 package lab

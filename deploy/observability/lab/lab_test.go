@@ -146,7 +146,7 @@ func asked(t *testing.T, l *lab.Lab) []question {
 	}
 	for _, r := range recording {
 		all = append(all, question{place: r.Name, expr: r.Name}, question{place: r.Name, expr: r.Query})
-		parts, err := lab.Alternatives(r.Query)
+		parts, err := alternatives(r.Query)
 		if err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 		}
@@ -155,7 +155,7 @@ func asked(t *testing.T, l *lab.Lab) []question {
 		}
 	}
 	for _, r := range alerting {
-		parts, err := lab.Parts(r.Query)
+		parts, err := partsOf(r.Query)
 		if err != nil || len(parts) == 0 {
 			t.Errorf("%s asks for nothing: %s, %v", r.Name, r.Query, err)
 		}

@@ -1,4 +1,4 @@
-package lab
+package lab_test
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 func TestParts(t *testing.T) {
 	f := func(expr string, want ...string) {
 		t.Helper()
-		if got, err := Parts(expr); err != nil || !slices.Equal(got, want) {
+		if got, err := partsOf(expr); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s\ngot  %q, %v\nwant %q", expr, got, err, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestParts(t *testing.T) {
 func TestAlternatives(t *testing.T) {
 	f := func(expr string, want ...string) {
 		t.Helper()
-		if got, err := Alternatives(expr); err != nil || !slices.Equal(got, want) {
+		if got, err := alternatives(expr); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s\ngot  %q, %v\nwant %q", expr, got, err, want)
 		}
 	}

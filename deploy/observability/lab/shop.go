@@ -19,8 +19,11 @@ type shop struct {
 	balancer      *stage.Balancer
 	desk, program *client.Client // with an API key, and without
 	stranger      *client.Client // with an API key that does not exist
-	browser       *stage.Browser
-	receivers     *receivers
+	// opening does what must succeed before the shop sells, so it tries again: nodes that have just started give leases
+	// only once their clocks are compared, which takes long on a busy machine.
+	opening   *client.Client
+	browser   *stage.Browser
+	receivers *receivers
 
 	hot                         string // the license that many want at a time
 	suspended, revoked, expired string
@@ -44,12 +47,16 @@ func openShop(ctx context.Context, s *stage.Stage, apiKey string) (*shop, error)
 	h := &shop{balancer: s.Balancer()}
 	h.browser = stage.NewBrowser(h.balancer)
 	for _, c := range []struct {
-		into **client.Client
-		key  string
-	}{{&h.desk, apiKey}, {&h.program, ""}, {&h.stranger, "lk_test_unknown"}} {
+		into     **client.Client
+		key      string
+		retryFor time.Duration
+	}{
+		{&h.desk, apiKey, 0}, {&h.program, "", 0}, {&h.stranger, "lk_test_unknown", 0},
+		{&h.opening, apiKey, time.Minute},
+	} {
 		var err error
-		*c.into, err = client.New(stage.PublicURL, c.key,
-			client.WithHTTPClient(&http.Client{Transport: h.balancer, Timeout: 15 * time.Second}), client.RetryFor(0))
+		*c.into, err = client.New(stage.PublicURL, c.key, client.RetryFor(c.retryFor),
+			client.WithHTTPClient(&http.Client{Transport: h.balancer, Timeout: 15 * time.Second}))
 		if err != nil {
 			return nil, err
 		}
@@ -64,30 +71,30 @@ func openShop(ctx context.Context, s *stage.Stage, apiKey string) (*shop, error)
 // stock creates what the shop needs before it sells.
 func (h *shop) stock(ctx context.Context) error {
 	devices, none := maxDevices, 0
-	if _, err := h.desk.PutProduct(ctx, product,
+	if _, err := h.opening.PutProduct(ctx, product,
 		client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
 		return fmt.Errorf("describe the product: %w", err)
 	}
 	for _, url := range h.receivers.urls {
-		if _, err := h.desk.CreateWebhook(ctx, client.NewWebhook{URL: url}); err != nil {
+		if _, err := h.opening.CreateWebhook(ctx, client.NewWebhook{URL: url}); err != nil {
 			return fmt.Errorf("make an endpoint: %w", err)
 		}
 	}
-	granted, err := h.desk.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 3, MaxDevices: &none})
+	granted, err := h.opening.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 3, MaxDevices: &none})
 	if err != nil {
 		return fmt.Errorf("grant licenses: %w", err)
 	}
 	h.hot, h.suspended, h.revoked = granted[0].LicenseKey, granted[1].LicenseKey, granted[2].LicenseKey
-	short, err := h.desk.GrantLicenses(ctx,
+	short, err := h.opening.GrantLicenses(ctx,
 		client.Grant{ProductID: product, Quantity: 1, ExpiresAt: time.Now().Add(2 * time.Second)})
 	if err != nil {
 		return fmt.Errorf("grant a license that ends: %w", err)
 	}
 	h.expired = short[0].LicenseKey
-	if _, err := h.desk.SuspendLicense(ctx, h.suspended, "a test"); err != nil {
+	if _, err := h.opening.SuspendLicense(ctx, h.suspended, "a test"); err != nil {
 		return err
 	}
-	if _, err = h.desk.RevokeLicense(ctx, h.revoked, "a test"); err != nil {
+	if _, err = h.opening.RevokeLicense(ctx, h.revoked, "a test"); err != nil {
 		return err
 	}
 	return h.lease(ctx)
@@ -96,16 +103,16 @@ func (h *shop) stock(ctx context.Context) error {
 // lease makes a device take a lease of a floating license, for longer than the lab runs.
 func (h *shop) lease(ctx context.Context) error {
 	devices, floating := maxDevices, "render-farm"
-	if _, err := h.desk.PutProduct(ctx, floating, client.ProductTerms{
+	if _, err := h.opening.PutProduct(ctx, floating, client.ProductTerms{
 		MaxDevices: &devices, DeviceMode: "leased", LeaseSeconds: int((24 * time.Hour).Seconds()),
 	}); err != nil {
 		return fmt.Errorf("describe a product with floating licenses: %w", err)
 	}
-	granted, err := h.desk.GrantLicenses(ctx, client.Grant{ProductID: floating, Quantity: 1})
+	granted, err := h.opening.GrantLicenses(ctx, client.Grant{ProductID: floating, Quantity: 1})
 	if err != nil {
 		return fmt.Errorf("grant a floating license: %w", err)
 	}
-	_, err = h.program.Activate(ctx, client.Activation{LicenseKey: granted[0].LicenseKey, DeviceID: "laptop"})
+	_, err = h.opening.Activate(ctx, client.Activation{LicenseKey: granted[0].LicenseKey, DeviceID: "laptop"})
 	return err
 }
 
@@ -127,7 +134,7 @@ func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 	for node := range nodes {
 		for range hotClients {
 			forever(func(ctx context.Context, i int) error {
-				_, err := h.program.Activate(stage.AtNode(ctx, node),
+				_, err := h.program.Activate(stage.Toward(ctx, node),
 					client.Activation{LicenseKey: h.hot, DeviceID: fmt.Sprintf("%d-%d", node, i%4000)})
 				return err
 			})

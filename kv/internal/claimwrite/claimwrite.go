@@ -5,6 +5,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -35,10 +36,10 @@ func Of(claims []store.Write, me layout.Writer) Writes {
 		if token, ok := w.Token.(versioned); ok {
 			revision, writers = token.Version()
 		}
-		key, claim := layout.RecordKey(w.Ref), w.Record.Claim
+		key, claim := keyspace.RecordKey(w.Ref), w.Record.Claim
 		along.Compares = append(along.Compares, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
 		value := string(layout.EncodeClaim(claim, layout.WithWriter(writers, me)))
-		place := layout.ClaimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID)
+		place := keyspace.ClaimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID)
 		along.Puts = append(along.Puts, clientv3.OpPut(key, value), clientv3.OpPut(place, ""))
 		along.Growth = along.Growth.Plus(layout.SizeOf(len(place), 0))
 		if revision == 0 { // else the claim replaces an older one of about the same size

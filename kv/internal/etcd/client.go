@@ -41,8 +41,8 @@ type Client struct {
 
 	// Log is for unusual answers.
 	Log zerolog.Logger
-	// Reissued counts requests that are sent again, since their outcome is unknown.
-	Reissued prometheus.Counter
+	// Resent counts requests that are sent again, since their outcome is unknown.
+	Resent prometheus.Counter
 
 	unreadable    *metrics.DistinctCounter
 	unreadableLog zerolog.Logger
@@ -92,7 +92,7 @@ func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metri
 	life, end := context.WithCancel(context.Background())
 	return &Client{
 		life: life, end: end, Native: native, Remote: remote, KV: clientv3.NewKVFromKVClient(remote, native),
-		CallTimeout: CallTimeout, Log: log, Reissued: m.SwapsReissued,
+		CallTimeout: CallTimeout, Log: log, Resent: m.SwapsReissued,
 		unreadable:    m.EventValuesUnreadable,
 		unreadableLog: log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
 		guard:         guard.New(m, log), inFlight: m.StoreInFlight, times: metrics.NewStoreTimes(m),

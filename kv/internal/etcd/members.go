@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/internal/backoff"
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/metrics"
 	"licet/metrics/guard"
 )
@@ -240,7 +240,7 @@ func (m *member) probe(ctx context.Context) error {
 			NeededVersions)
 	}
 	if _, err = pb.NewKVClient(m.conn).Range(ctx,
-		&pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true}); err != nil {
+		&pb.RangeRequest{Key: []byte(keyspace.CheckKey), KeysOnly: true}); err != nil {
 		return unread(err)
 	}
 	return nil

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
-	"licet/kv/internal/layout"
 )
 
 func TestSupportedVersions(t *testing.T) {
@@ -131,7 +131,7 @@ func clientAt(t *testing.T, ctx context.Context, endpoints ...string) (*Client, 
 }
 
 func ping(s *Client) error {
-	_, err := s.Get(context.Background(), "ping", layout.CheckKey)
+	_, err := s.Get(context.Background(), "ping", keyspace.CheckKey)
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 	"licet/internal/backoff"
 )
 
-// PauseBeforeReissue waits before a request whose outcome is unknown is sent again.
-func PauseBeforeReissue(ctx context.Context, attempt int) {
+// PauseBeforeResend waits before a request whose outcome is unknown is sent again.
+func PauseBeforeResend(ctx context.Context, attempt int) {
 	backoff.Exponential{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond}.Wait(ctx, attempt)
 }

@@ -11,21 +11,21 @@ import (
 	"licet/licensing"
 )
 
-// Resolve sends a transaction until its outcome is known. See Reissue.
+// Resolve sends a transaction until its outcome is known. See Resend.
 func (c *Client) Resolve(
 	ctx context.Context, operation string, inDoubt *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op,
 ) (response *clientv3.TxnResponse, err error) {
-	err = c.Reissue(ctx, operation, inDoubt, func() (err error) {
+	err = c.Resend(ctx, operation, inDoubt, func() (err error) {
 		response, err = c.Txn(ctx, operation, compares, then, otherwise)
 		return err
 	})
 	return response, err
 }
 
-// Reissue calls send, which sends one transaction, until the outcome of the transaction is known or ctx ends. The
-// compares of the transaction must make sure that only one copy of it lands. Reissue sets inDoubt once the outcome of
+// Resend calls send, which sends one transaction, until the outcome of the transaction is known or ctx ends. The
+// compares of the transaction must make sure that only one copy of it lands. Resend sets inDoubt once the outcome of
 // an attempt is unknown: then a transaction that lost may have lost to an earlier copy of itself.
-func (c *Client) Reissue(ctx context.Context, operation string, inDoubt *bool, send func() error) error {
+func (c *Client) Resend(ctx context.Context, operation string, inDoubt *bool, send func() error) error {
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
 			return GaveUp(*inDoubt, ctx.Err())
@@ -46,8 +46,8 @@ func (c *Client) Reissue(ctx context.Context, operation string, inDoubt *bool, s
 			return fmt.Errorf("%w: %w", licensing.ErrInternal, err)
 		case Unknown:
 			*inDoubt = true
-			c.Reissued.Inc()
-			PauseBeforeReissue(ctx, attempt)
+			c.Resent.Inc()
+			PauseBeforeResend(ctx, attempt)
 		}
 	}
 }

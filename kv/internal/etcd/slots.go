@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -59,7 +59,7 @@ func (c *Client) PageInSlots(
 	if page.Revision = revision; revision == 0 {
 		page.Revision = latest
 	}
-	if first, _, resumes := layout.CutSlot(from); resumes {
+	if first, _, resumes := keyspace.CutSlot(from); resumes {
 		at, _ := slices.BinarySearch(slots, first)
 		slots = slots[at:]
 	}
@@ -81,7 +81,7 @@ func (c *Client) PageInSlots(
 					page.Next = next
 					return page, nil
 				}
-				rest, err := c.Page(ctx, operation, next, layout.InSlot(slot, r.To), int64(limit-len(page.Kvs)),
+				rest, err := c.Page(ctx, operation, next, keyspace.InSlot(slot, r.To), int64(limit-len(page.Kvs)),
 					page.Revision, opts...)
 				if err != nil {
 					return SlotPage{}, err
@@ -89,7 +89,7 @@ func (c *Client) PageInSlots(
 				page.Kvs, more = append(page.Kvs, rest.Kvs...), rest.More && len(rest.Kvs) > 0
 			}
 			if len(page.Kvs) >= limit && i+1 < len(slots) {
-				page.Next = layout.InSlot(slots[i+1], r.From)
+				page.Next = keyspace.InSlot(slots[i+1], r.From)
 				return page, nil
 			}
 		}
@@ -102,15 +102,15 @@ func (c *Client) PageInSlots(
 func (c *Client) readSlots(
 	ctx context.Context, operation string, r SlotRange, slots []licensing.Slot, from string, opts ...clientv3.OpOption,
 ) ([]*etcdserverpb.ResponseOp, error) {
-	first, _, resumes := layout.CutSlot(from)
+	first, _, resumes := keyspace.CutSlot(from)
 	gets := make([]clientv3.Op, len(slots))
 	for i, slot := range slots {
-		begin := layout.InSlot(slot, r.From)
+		begin := keyspace.InSlot(slot, r.From)
 		if resumes && slot == first {
 			begin = from
 		}
 		gets[i] = clientv3.OpGet(begin,
-			append(opts[:len(opts):len(opts)], clientv3.WithRange(layout.InSlot(slot, r.To)))...)
+			append(opts[:len(opts):len(opts)], clientv3.WithRange(keyspace.InSlot(slot, r.To)))...)
 	}
 	response, err := c.Txn(ctx, operation, nil, gets, nil)
 	if err != nil {
@@ -141,19 +141,19 @@ func (c *Client) EachInSlots(
 
 // slotsInUse returns the slots that owners are in, in their order, and the revision at which they were read.
 func (c *Client) slotsInUse(ctx context.Context, operation string) ([]licensing.Slot, int64, error) {
-	found, err := c.List(ctx, operation, layout.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	found, err := c.List(ctx, operation, keyspace.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, 0, err
 	}
 	return SlotsIn(found.Kvs), found.Header.Revision, nil
 }
 
-// SlotsIn returns the slots that the keys below layout.SlotsPrefix name, in their order.
+// SlotsIn returns the slots that the keys below keyspace.SlotsPrefix name, in their order.
 func SlotsIn(kvs []*mvccpb.KeyValue) []licensing.Slot {
 	slots := make([]licensing.Slot, 0, len(kvs))
 	for _, kv := range kvs {
 		// A key that is not in the form of a slot's is left to verify.
-		if slot, ok := licensing.ParseSlot(string(kv.Key[len(layout.SlotsPrefix):])); ok {
+		if slot, ok := licensing.ParseSlot(string(kv.Key[len(keyspace.SlotsPrefix):])); ok {
 			slots = append(slots, slot)
 		}
 	}

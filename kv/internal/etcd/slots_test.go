@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/layout"
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -30,11 +30,11 @@ func newSlotLab(t *testing.T, counts map[licensing.Slot]int) *slotLab {
 		}
 	}
 	for slot, n := range counts {
-		put(layout.SlotKey(slot))
-		put(layout.InSlot(slot, "e/1"))
-		put(layout.InSlot(slot, "g/1"))
+		put(keyspace.SlotKey(slot))
+		put(keyspace.InSlot(slot, "e/1"))
+		put(keyspace.InSlot(slot, "g/1"))
 		for i := range n {
-			key := layout.InSlot(slot, fmt.Sprintf("f/%03d", i))
+			key := keyspace.InSlot(slot, fmt.Sprintf("f/%03d", i))
 			put(key)
 			l.keys = append(l.keys, key)
 		}
@@ -95,7 +95,7 @@ func TestPagesInSlots(t *testing.T) {
 func TestSlotsNotInUse(t *testing.T) {
 	t.Parallel()
 	l := newSlotLab(t, map[licensing.Slot]int{5: 2})
-	for _, key := range []string{layout.InSlot(6, "f/1"), layout.SlotsPrefix + "U0", layout.SlotsPrefix + "000"} {
+	for _, key := range []string{keyspace.InSlot(6, "f/1"), keyspace.SlotsPrefix + "U0", keyspace.SlotsPrefix + "000"} {
 		if _, err := l.client.Native.Put(l.ctx(), key, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestSlotsNotInUse(t *testing.T) {
 func TestPagesAtARevision(t *testing.T) {
 	t.Parallel()
 	l := newSlotLab(t, map[licensing.Slot]int{5: 2, 6: 2})
-	before, err := l.client.Native.Get(l.ctx(), layout.SlotKey(5))
+	before, err := l.client.Native.Get(l.ctx(), keyspace.SlotKey(5))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,15 +2,6 @@ package layout
 
 import "licet/licensing"
 
-// AliasesFamily begins the keys of aliases.
-const AliasesFamily = "n/"
-
-// AliasKey returns the key of an alias.
-func AliasKey(name licensing.AliasName) string {
-	id := licensing.LicenseID(name)
-	return InSlot(id.Slot(), AliasesFamily+BlockOf(id))
-}
-
 // EncodeAlias returns the value of an alias.
 func EncodeAlias(a licensing.Alias) []byte { return aliasTable(&a).value() }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
@@ -12,7 +13,7 @@ import (
 
 // BenchmarkOrder encodes and decodes an order with every field set.
 func BenchmarkOrder(b *testing.B) {
-	order := &Order{Order: *goldenOrder(), Writers: goldenLicense().Writers, LastEvent: Location{1, 0}}
+	order := &Order{Order: *goldenOrder(), Writers: goldenLicense().Writers, LastEvent: keyspace.Location{Epoch: 1}}
 	order.Order.Sequence = 7
 	value := order.Encode()
 	ref := licensing.OrderRef(kvtest.Owner, order.Order.OrderNo)

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -39,11 +40,11 @@ type Run struct {
 
 // Hash returns the hash that identifies the run in ids of events. All unreadable runs of a block have one hash: see
 // HashBlock.
-func (r *Run) Hash(in Block) recordHash {
+func (r *Run) Hash(in keyspace.Block) keyspace.RecordHash {
 	if r.Bad != nil {
-		return HashBlock(in)
+		return keyspace.HashBlock(in)
 	}
-	return HashRecord(in, r.Record)
+	return keyspace.HashRecord(in, r.Record)
 }
 
 // EncodeBlock encodes a block with these runs, in the order given.
@@ -71,7 +72,7 @@ const blockOverhead = 32
 
 // DecodeRuns reads the events of a key, record by record. An error says why some of the runs can't be read. The runs
 // that are returned with an error are still complete: placeholders replace the unreadable runs.
-func DecodeRuns(e *EventsKey, value []byte) ([]Run, error) {
+func DecodeRuns(e *keyspace.EventsKey, value []byte) ([]Run, error) {
 	if e.Block == 0 {
 		return []Run{{Record: e.Record, Last: e.Last, Value: value}}, nil
 	}
@@ -93,7 +94,7 @@ func DecodeRuns(e *EventsKey, value []byte) ([]Run, error) {
 		}
 		number++
 		run, err := decodeRun(f.Bytes)
-		if err == nil && before != "" && CompareRecords(before, run.Record) >= 0 {
+		if err == nil && before != "" && keyspace.CompareRecords(before, run.Record) >= 0 {
 			err = ErrMalformed
 		}
 		if err != nil {
@@ -126,7 +127,8 @@ func decodeRun(b []byte) (run Run, err error) {
 		}
 		return nil
 	})
-	if err == nil && (len(run.Record) < 2 || run.Last == 0 || run.Last>>(8*SequenceSize) != 0 || run.Value == nil) {
+	validLast := run.Last != 0 && run.Last>>(8*keyspace.SequenceSize) == 0
+	if err == nil && (len(run.Record) < 2 || !validLast || run.Value == nil) {
 		err = ErrMalformed
 	}
 	return run, err
@@ -138,8 +140,10 @@ var ErrNotInBlock = errors.New("not in this block")
 // DecodeEventsAt reads the events of a record from the value of the key that has them. Like DecodeEvents, it may return
 // events with an error: a placeholder if the run with the events can't be read. With ErrNotInBlock it returns no
 // events.
-func DecodeEventsAt(owner licensing.Owner, at Location, record string, last uint64, value []byte) (*Events, error) {
-	runs, err := DecodeRuns(&EventsKey{Location: at, Record: record, Last: last}, value)
+func DecodeEventsAt(
+	owner licensing.Owner, at keyspace.Location, record string, last uint64, value []byte,
+) (*Events, error) {
+	runs, err := DecodeRuns(&keyspace.EventsKey{Location: at, Record: record, Last: last}, value)
 	for i := range runs {
 		if runs[i].Record == record && runs[i].Last == last {
 			return DecodeEvents(owner, record, last, runs[i].Value)

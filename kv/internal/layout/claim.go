@@ -16,7 +16,7 @@ func claimTable(c *licensing.Claim, writers *[]Writer) fieldTable {
 		arrayField(1, c.Fingerprint[:]),
 		timeField(2, &c.CreatedAt),
 		textField(3, &c.OrderNo),
-		textField(16, &c.Refund),
+		textField(16, &c.Number),
 		{6, licenseKeyVar{&c.LicenseKey}},
 		pointerField(4, &c.Grant, grantTable),
 		pointerField(5, &c.Refusal, refusalTable),

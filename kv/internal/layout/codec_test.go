@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
@@ -50,7 +51,7 @@ func goldenLicense() *License {
 	}
 }
 
-// leasedLicense has a device with a lease, and one that was bound before.
+// leasedLicense has a device with a lease, and a device that was bound before.
 func leasedLicense() *License {
 	l := kvtest.License()
 	l.Lease = licensing.LeaseTerms{Length: 10 * time.Minute, Longest: 24 * time.Hour}
@@ -167,7 +168,8 @@ func goldenWebhooks() *Webhooks {
 			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: kvtest.Time,
 				ResetAt: kvtest.Time},
 		}},
-		Writers: []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}}, LastEvent: Location{Epoch: 0x0102030405},
+		Writers:   []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}},
+		LastEvent: keyspace.Location{Epoch: 0x0102030405},
 	}
 }
 
@@ -177,7 +179,8 @@ func goldenUsage() *Usage {
 			Owner: kvtest.Owner, Size: licensing.Size{Bytes: 1 << 30, Keys: 4_000_000}, CountedAt: 300, RecountAt: 400,
 			Since: licensing.Size{Bytes: -5, Keys: 1}, WarnedAt: kvtest.Time, Warned: true, Sequence: 300,
 		},
-		Writers: []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}}, LastEvent: Location{Epoch: 0x0102030405},
+		Writers:   []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}},
+		LastEvent: keyspace.Location{Epoch: 0x0102030405},
 	}
 }
 
@@ -195,7 +198,7 @@ func TestGoldenValues(t *testing.T) {
 	many.Quantity, many.LicensesIssued, many.KeySeed = 1000, 32, licensing.KeySeed{4, 5, 6}
 	show("order for many licenses", (&Order{Order: many, Writers: license.Writers}).Encode())
 	changing := *order
-	changing.Change = licensing.SubscriptionChange{Kind: licensing.ChangeEnd}
+	changing.Change, changing.AskFailures = licensing.SubscriptionChange{Kind: licensing.ChangeEnd}, 3
 	show("order with a change of its subscription", (&Order{Order: changing, Writers: license.Writers}).Encode())
 	planned := licensing.Plan{ProductID: "team", Amount: 3000, SetMaximum: true, MaxDevices: 25,
 		Terms: licensing.DefaultTerms()}
@@ -203,19 +206,27 @@ func TestGoldenValues(t *testing.T) {
 		Kind: licensing.ChangePlan, Number: "chg_1", Later: true, Plan: new(planned),
 	}
 	planned.From = order.CreatedAt.AddDate(0, 1, 0)
+	changing.RefusedChanges = "chg_2 chg_3"
 	changing.Next, changing.Plan = &planned, &licensing.Plan{ProductID: "solo", Amount: 900}
 	show("order with changes of what its subscription pays for",
 		(&Order{Order: changing, Writers: license.Writers}).Encode())
 	disputed := goldenOrder()
-	disputed.Disputes, disputed.DisputeAskAt = "du_1 du_2", kvtest.Time
+	disputed.Disputes, disputed.DisputeAskAt, disputed.Uncounted = "du_1 du_2", kvtest.Time, 200
 	show("order whose payment is disputed", (&Order{Order: *disputed, Writers: license.Writers}).Encode())
 	show("dispute", (&Payment{Payment: licensing.Payment{
 		OrderNo: disputed.OrderNo, Kind: licensing.KindOfDispute, Provider: licensing.ProviderStripe,
 		Reference: "du_3", Refunds: "pi_1", Amount: 700, Currency: "USD", State: licensing.PaymentLost,
 		PaidAt: kvtest.Time, RecordedAt: kvtest.Time, Fee: new(int64(1500)), Answers: 3, Counted: 500,
 	}, Writers: license.Writers}).Encode())
-	changing.Returned, changing.InvoiceRefunds = 1800, 2
+	changing.Returned, changing.InvoiceRefunds, changing.Fee = 1800, 2, new(int64(59))
 	show("order whose invoices were refunded", (&Order{Order: changing, Writers: license.Writers}).Encode())
+	twice := goldenOrder()
+	twice.Invoices, twice.Invoiced = 1, 900
+	twice.Returns = &[]licensing.Return{
+		{Number: "ref_pi_2", Of: "pi_2", Amount: 900, By: licensing.Provider, Second: true, Refused: true},
+		{Number: "ref_1", Of: "in_1", Amount: 5, By: "key_1", Pending: true, Tries: 3, RetryAt: kvtest.Time},
+	}
+	show("order with open refunds of further payments", (&Order{Order: *twice, Writers: license.Writers}).Encode())
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
 	rolledOut := goldenProduct()
@@ -227,7 +238,7 @@ func TestGoldenValues(t *testing.T) {
 	show("API key", goldenAPIKey().Encode())
 	show("use of an API key", EncodeKeyUse(kvtest.Time))
 	withEvents := goldenLicense()
-	withEvents.LastEvent, withEvents.License.Sequence = Location{0x0102030405, 0x86070809}, 300
+	withEvents.LastEvent, withEvents.License.Sequence = keyspace.Location{Epoch: 0x0102030405, Block: 0x86070809}, 300
 	show("license of which events tell", withEvents.Encode())
 	show("license with leases", leasedLicense().Encode())
 	show("license that loses inactive devices and compares components", matchedLicense().Encode())
@@ -237,15 +248,16 @@ func TestGoldenValues(t *testing.T) {
 		&gracedLicense().License
 	expiring[0].License.Sequence = 7
 	expiring[0].Members = []licensing.EventMember{{Name: "days_before_end", JSON: "7"}}
-	show("event of a license that ends soon", EncodeEvents(expiring, Location{}))
-	show("events of a license", EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
+	show("event of a license that ends soon", EncodeEvents(expiring, keyspace.Location{}))
+	show("events of a license", EncodeEvents(kvtest.Events(), keyspace.Location{Epoch: 0x0102030405}))
 	newer := kvtest.Events()[2:]
 	newer[0].Type, newer[0].Actor = "license.paused", "robot"
 	newer[0].Members = []licensing.EventMember{{Of: "license", Name: "pauses", JSON: "3"},
 		{Name: "pause", JSON: `{"days":30}`}}
-	show("event of a kind without a number, with further members", EncodeEvents(newer, Location{Epoch: 0x0102030405}))
+	show("event of a kind without a number, with further members",
+		EncodeEvents(newer, keyspace.Location{Epoch: 0x0102030405}))
 	orders := licensing.NewOrder(goldenOrder(), "key_01")
-	show("event of an order", EncodeEvents(orders.Events, Location{}))
+	show("event of an order", EncodeEvents(orders.Events, keyspace.Location{}))
 	show("endpoints of webhooks", goldenWebhooks().Encode())
 	disabled := licensing.Record{Webhooks: &goldenWebhooks().Webhooks}
 	disable := licensing.DisableEndpoint{ID: "we_0", ResetAt: kvtest.Time, Because: licensing.DisabledFailing}
@@ -253,11 +265,15 @@ func TestGoldenValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	show("block of two records", EncodeBlock([]Run{
-		{Record: OrderInEvents("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Last: 1, Value: []byte("events")},
-		{Record: WebhooksInEvents(kvtest.Owner), Last: 300, Value: []byte("others")},
+		{Record: keyspace.OrderInEvents("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Last: 1, Value: []byte("events")},
+		{Record: keyspace.WebhooksInEvents(kvtest.Owner), Last: 300, Value: []byte("others")},
 	}))
-	show("event of an endpoint", EncodeEvents(disabled.Events, Location{Epoch: 0x0102030405}))
+	show("event of an endpoint", EncodeEvents(disabled.Events, keyspace.Location{Epoch: 0x0102030405}))
 	show("usage", goldenUsage().Encode())
+	show("events at a payment provider", EncodeProviderEvents(store.ProviderEvents{From: kvtest.Time,
+		To: kvtest.Time.Add(time.Minute), After: "evt_1", Next: kvtest.Time.Add(time.Hour),
+		Again: []store.ProviderEventAgain{{Kind: "refund", ID: "re_1", Since: kvtest.Time, Tries: 300,
+			AccountID: kvtest.Owner.AccountID}}, Key: "0123456789abcdef"}))
 	show("recount", (&Recount{Begun: kvtest.Time, By: store.Incarnation{1, 2, 3}, Revision: 300}).Encode())
 	warned := licensing.Record{}
 	grown := licensing.AddUsage{Owner: kvtest.Owner, Budget: licensing.Budget{Bytes: 1000, Keys: 10},
@@ -265,7 +281,7 @@ func TestGoldenValues(t *testing.T) {
 	if _, err := licensing.Apply(&warned, grown, kvtest.Time); err != nil {
 		t.Fatal(err)
 	}
-	show("event of usage", EncodeEvents(warned.Events, Location{Epoch: 0x0102030405}))
+	show("event of usage", EncodeEvents(warned.Events, keyspace.Location{Epoch: 0x0102030405}))
 	show("fence of those who listen", (&ListenFence{Moved: 300, moves: []ListenMove{
 		{After: 200, Changes: []Listening{{kvtest.Owner, true},
 			{kvtest.OtherOwner, false}}}, {Changes: []Listening{{kvtest.OtherOwner, true}}},
@@ -304,7 +320,7 @@ func TestGoldenValues(t *testing.T) {
 	entry := SaleEntry(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"), &goldenSale)
 	show("payment by its time", []byte(entry.Value))
 	wantSale, _ := goldenSale.Sale()
-	position := entry.Key[len(InSlot(licensing.SlotOf(kvtest.Owner), SalesOf(kvtest.Owner))):]
+	position := entry.Key[len(keyspace.InSlot(licensing.SlotOf(kvtest.Owner), keyspace.SalesOf(kvtest.Owner))):]
 	if again, err := DecodeSale(position, []byte(entry.Value)); err != nil || again != wantSale {
 		t.Errorf("a sale is read as %+v, %v", again, err)
 	}
@@ -323,7 +339,7 @@ func TestGoldenValues(t *testing.T) {
 	played.Sandbox.RefundFails, played.Sandbox.RefundNo = true, "ref_1"
 	played.Sandbox.RefundEnds = kvtest.Time
 	played.Sandbox.Subscription = licensing.SandboxSubscription{Ahead: 2, Unpaid: 3, Periods: 4,
-		EndedAt: kvtest.Time, Amount: 990}
+		EndedAt: kvtest.Time, Amount: 990, Changed: "chg_1", ChangedFrom: kvtest.Time.Add(time.Hour)}
 	show("order in the sandbox with a refund that fails and a subscription", played.Encode())
 	if again, err := DecodeSandbox(played.Encode()); err != nil || again.Sandbox != played.Sandbox {
 		t.Errorf("an order in the sandbox is read as %+v, %v", again, err)
@@ -376,106 +392,6 @@ func TestGoldenValues(t *testing.T) {
 var goldenCustomer = licensing.Customer{BuyerEmail: "Ada@example.com", Reference: "C-1"}
 
 var goldenSale = licensing.Payment{Amount: 990, Currency: "EUR", PaidAt: kvtest.Time, ProductID: "pro"}
-
-func TestGoldenKeys(t *testing.T) {
-	var b strings.Builder
-	id, license := kvtest.Key.ID(), kvtest.License()
-	for _, row := range []struct{ what, key string }{
-		{"license", LicenseKey(id)},
-		{"device", DeviceKey(id, kvtest.Hex)},
-		{"metadata", MetadataKey(id)},
-		{"alias", AliasKey(licensing.AliasName(id))},
-		{"trial", TrialKey(licensing.TrialRef(kvtest.Owner, licensing.TrialName{1, 2}))},
-		{"payment", PaymentKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"))},
-		{"payment by its time", SaleEntry(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"), &goldenSale).Key},
-		{"since when payments have this", BooksKey},
-		{"payment in a listing", PaymentListingKey(licensing.PaymentRef(kvtest.Owner, "outside", "INV-1"),
-			&licensing.Payment{OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", RecordedAt: kvtest.Time})},
-		{"order in the sandbox", SandboxKey(licensing.SandboxRef(licensing.Owner{AccountID: "acct_01jd4",
-			Mode: licensing.Test}, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"settings", SettingsKey(kvtest.Owner)},
-		{"receipt keys", ReceiptKeysKey(kvtest.Owner)},
-		{"revocation", RevocationKey(kvtest.Owner, licensing.RevocationOf(kvtest.Key.ID(), ""))},
-		{"mark of receipt keys", ReceiptKeysMark},
-		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
-		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405},
-			OrderInEvents("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
-		{"events of several records", BlockKey(kvtest.Owner, Location{0x0102030405, 0x86070809})},
-		{"events of endpoints",
-			EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, WebhooksInEvents(kvtest.Owner), 7)},
-		{"events of usage",
-			EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, UsageInEvents(kvtest.Owner), 7)},
-		{"usage", UsageKey(kvtest.Owner)},
-		{"mark of a recount", RecountKey},
-		{"mark of an ended recount", RecountedKey},
-		{"owner", OwnerKey(kvtest.Owner)},
-		{"map of slots", SlotMapKey},
-		{"slot in use", SlotKey(licensing.SlotOf(kvtest.Owner))},
-		{"mark of events", MarkKey(0x0102030405)},
-		{"ledger of events", LedgerKey(kvtest.Owner)},
-		{"epoch", EpochKey},
-		{"fence of those who listen", ListenKey},
-		{"one who listens to activations", ListenerKey(kvtest.Owner)},
-		{"request to listen", ListenRequestKey(kvtest.Owner)},
-		{"the last epoch that is swept", TrimmedKey},
-		{"the last backup", BackupKey},
-		{"listing", ListingKey(kvtest.Owner, kvtest.Time, id)},
-		{"product in the listing",
-			CatalogKey(licensing.ProductRef(kvtest.Owner, "pro"), &licensing.Product{CreatedAt: kvtest.Time})},
-		{"order among its buyer's", BuyerListingKey(goldenOrder())},
-		{"order of the same buyer", BuyerListingKey(&licensing.Order{Owner: kvtest.Owner,
-			OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
-		{"license among its buyer's", CustomerKeys(&license, goldenCustomer)[0]},
-		{"license among those of its reference", CustomerKeys(&license, goldenCustomer)[1]},
-		{"listing, one level up", SkipKey(1, ListingKey(kvtest.Owner, kvtest.Time, id))},
-		{"orders, two levels up", SkipKey(2, OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"order", OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
-		{"order in test mode", OrderKey(licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Test},
-			"ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
-		{"owner of an order", OrderOwnerKey("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
-		{"product", ProductKey(kvtest.Owner, "pro")},
-		{"claim", ClaimKey(kvtest.Owner, "0123456789abcdef")},
-		{"claim by age", ClaimAgeKey(kvtest.Time, kvtest.Owner, "0123456789abcdef")},
-		{"endpoints of webhooks", WebhooksKey(kvtest.Owner)},
-		{"mark of endpoints", WebhooksMark},
-		{"deleted endpoint", DeletedWebhookKey("we_vq01jd4q8x2m7r3n5t9v1w4y6z8a")},
-		{"license by its end",
-			DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: kvtest.Time}).Key(LicenseKey(id))},
-		{"license by its leases",
-			DueOf(licensing.Due{Kind: licensing.DueLeases, At: kvtest.Time}).Key(LicenseKey(id))},
-		{"license by its next notice",
-			DueOf(licensing.Due{Kind: licensing.DueLicenseNotice, At: kvtest.Time}).Key(LicenseKey(id))},
-		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
-			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"order that lacks licenses", DueOf(licensing.Due{Kind: licensing.DueIssue}).
-			Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,
-			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"order by its next invoice in the sandbox", DueOf(licensing.Due{Kind: licensing.DueSandbox,
-			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"product by its rollout", DueOf(licensing.Due{Kind: licensing.DueRollout,
-			At: kvtest.Time}).Key(ProductKey(kvtest.Owner, "pro"))},
-		{"API key", APIKeyKey([32]byte{1, 2, 3})},
-		{"index of API keys", APIKeyIndexKey(kvtest.Owner, "key_01")},
-		{"use of an API key", KeyUseKey([32]byte{1, 2, 3})},
-		{"progress of an endpoint", ProgressKey("we_001")},
-		{"pending message to an endpoint", PendingKey("we_001", "evt_001")},
-		{"message that was given up", DeadKey("we_001", "evt_001")},
-		{"page of the log of an endpoint", PageKey("we_001", 258)},
-		{"replay at an endpoint", ReplayKey("we_001", kvtest.ULID)},
-		{"claim on an endpoint", DeliveryLeaseKey("we_001")},
-		{"worker that delivers", WorkerKey(store.Incarnation{1, 2, 3})},
-		{"check key", CheckKey},
-		{"sealed id key", IDKeyKey},
-		{"mark of the API keys", APIKeysMark},
-		{"mark of a part of the API keys", APIKeyPartMark(7)},
-		{"fingerprint of a master key", MasterKeyKey("2026")},
-		{"fingerprint of a retired master key", RetiredMasterKey("2025")},
-	} {
-		fmt.Fprintf(&b, "%s: %q\n", row.what, row.key)
-	}
-	golden(t, "keys.golden", b.String())
-}
 
 func TestRoundTrip(t *testing.T) {
 	license := goldenLicense()
@@ -638,7 +554,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(EncodeClaim(c, license.Writers))
 	}
 	f.Add(EncodeOwner(kvtest.Owner))
-	f.Add(EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
+	f.Add(EncodeEvents(kvtest.Events(), keyspace.Location{Epoch: 0x0102030405}))
 	f.Add(EncodeBlock([]Run{{Record: "la", Last: 1, Value: []byte("events")}, {Record: "lb", Last: 300,
 		Value: []byte("others")}}))
 	f.Add([]byte{})
@@ -707,14 +623,15 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		_, _ = DecodeOwner(value)
-		for _, record := range []string{LicenseInEvents(id), OrderInEvents(order.OrderNo),
-			WebhooksInEvents(kvtest.Owner), UsageInEvents(kvtest.Owner), "s1"} {
+		for _, record := range []string{keyspace.LicenseInEvents(id), keyspace.OrderInEvents(order.OrderNo),
+			keyspace.WebhooksInEvents(kvtest.Owner), keyspace.UsageInEvents(kvtest.Owner), "s1"} {
 			stored, err := DecodeEvents(kvtest.Owner, record, 7, value)
 			if n := len(stored.Events); n == 0 || stored.Events[n-1].Sequence != 7 {
 				t.Fatalf("events of %q: %+v, %v", record, stored, err)
 			}
 		}
-		if runs, err := DecodeRuns(&EventsKey{Location: Location{1, 1 << 31}}, value); len(runs) == 0 {
+		block := &keyspace.EventsKey{Location: keyspace.Location{Epoch: 1, Block: 1 << 31}}
+		if runs, err := DecodeRuns(block, value); len(runs) == 0 {
 			t.Fatalf("no runs, and %v", err)
 		}
 	})

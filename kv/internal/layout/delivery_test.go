@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
@@ -174,13 +175,13 @@ func TestPagesAreBounded(t *testing.T) {
 // TestLargestMessage: a stored message takes at most 3 KiB, whatever receivers answer. The guide to operations computes
 // with this size how much an endpoint can take.
 func TestLargestMessage(t *testing.T) {
-	event := EventID(kvtest.Owner, Location{Epoch: 1 << 40}, "a record", 1<<40)
+	event := keyspace.EventID(kvtest.Owner, keyspace.Location{Epoch: 1 << 40}, "a record", 1<<40)
 	d := store.Delivery{Type: licensing.EventLicenseLimitReached, Next: kvtest.Time, Answer: strings.Repeat("ä", 1<<20)}
 	for range 1000 {
 		d.Attempts = append(d.Attempts, store.DeliveryAttempt{At: kvtest.Time.Add(time.Hour), Duration: time.Hour,
 			Status: 599, Failure: "connection_refused"})
 	}
-	size := SizeOf(len(DeadKey("we_"+strings.Repeat("0", 27), event)), len(EncodeDelivery(&d)))
+	size := SizeOf(len(keyspace.DeadKey("we_"+strings.Repeat("0", 27), event)), len(EncodeDelivery(&d)))
 	if size.Bytes > 3<<10 || size.Bytes < 2<<10 {
 		t.Errorf("%d bytes", size.Bytes)
 	}

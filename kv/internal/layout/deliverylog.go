@@ -6,8 +6,8 @@ import (
 	"licet/node/store"
 )
 
-// The log of an endpoint's deliveries is stored in pages, one for each checkpoint with deliveries. The endpoint's
-// progress lists the pages, so that pages come and go with it.
+// The log of an endpoint's deliveries is stored in pages, one for each checkpoint with deliveries. A page exists while
+// the endpoint's progress lists the page.
 const (
 	// MaxPages and maxLogged bound the pages of an endpoint: at most MaxPages, and none older than the pages that
 	// together hold maxLogged deliveries.

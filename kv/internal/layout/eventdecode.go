@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -15,7 +16,7 @@ import (
 type Events struct {
 	// Events are in order. Placeholders replace events that can't be read.
 	Events []licensing.Event
-	Before Location // of the record's previous events; zero: there are none
+	Before keyspace.Location // of the record's previous events; zero: there are none
 	// Torn: the value does not show which events it has. One placeholder stands for all of them.
 	Torn bool
 	// Adrift: the value does not show where the record's previous events are.
@@ -83,8 +84,8 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 			return nil
 		})
 	}
-	if len(before) == LocationSize {
-		s.Before = ReadLocation(before)
+	if len(before) == keyspace.LocationSize {
+		s.Before = keyspace.ReadLocation(before)
 	} else if before != nil {
 		torn = cmp.Or(torn, ErrMalformed)
 	}
@@ -93,7 +94,7 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 	}
 	if torn != nil {
 		s.Torn = true
-		s.Adrift = s.Before == Location{} && last > 1
+		s.Adrift = s.Before == keyspace.Location{} && last > 1
 		s.Events = []licensing.Event{PlaceholderFor(last, first)}
 		return s, cmp.Or(foreign, torn)
 	}
@@ -120,8 +121,8 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensing.Event, err error) {
 	id := record[1:]
 	switch record[0] {
-	case EventOfLicense:
-		license, ok := LicenseIDOf(licensing.SlotOf(owner), id)
+	case keyspace.EventOfLicense:
+		license, ok := keyspace.LicenseIDOf(licensing.SlotOf(owner), id)
 		if !ok {
 			return e, ErrMalformed
 		}
@@ -135,16 +136,16 @@ func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensin
 		e.License = &stored.License
 		l := e.License
 		return e, plausible(l.CreatedAt, l.ActivatedAt, l.ExpiresAt, l.SuspendedAt, l.RevokedAt)
-	case EventOfOrder:
-		stored, err := DecodeOrder(licensing.OrderRef(owner, orderPrefix+id), facts)
+	case keyspace.EventOfOrder:
+		stored, err := DecodeOrder(licensing.OrderRef(owner, keyspace.OrderPrefix+id), facts)
 		if err != nil {
 			return e, err
 		}
 		e.Order = &stored.Order
 		o := e.Order
 		return e, plausible(o.CreatedAt, o.ExpiresAt, o.PaidAt, o.CanceledAt, o.RefundedAt)
-	case EventOfWebhooks:
-		if record != WebhooksInEvents(owner) {
+	case keyspace.EventOfWebhooks:
+		if record != keyspace.WebhooksInEvents(owner) {
 			return e, ErrMalformed
 		}
 		endpoint, _, err := decodeEndpoint(facts)

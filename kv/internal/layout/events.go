@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -27,21 +28,6 @@ import (
 // and a new actor, is stored as text. A new member of an event's data is stored under its name, as the API returns it:
 // see licensing.EventMember. And a new format version keeps the fields 2 to 4 of the message: so a build that doesn't
 // know the format still knows how many events there are, when the first happened, and where those before them stand.
-
-const (
-	// EventsFamily begins the keys of all events.
-	EventsFamily = "e/"
-	// SequenceSize is the length of a sequence number in a key of events.
-	SequenceSize = 5
-	// EventOfLicense, EventOfOrder and EventOfWebhooks begin the name of a record in keys of events.
-	EventOfLicense = 'l'
-	EventOfOrder   = 'o'
-	// EventOfWebhooks begins the name of an owner's webhook endpoints.
-	EventOfWebhooks = 'w'
-	// EventOfUsage begins the name of an owner's usage in keys of events.
-	EventOfUsage  = 'a'
-	eventsOfBlock = 'b' // of several records
-)
 
 // Field numbers of stored events.
 const (
@@ -79,7 +65,7 @@ var eventTypes = []licensing.EventType{
 var eventActors = []licensing.Actor{1: licensing.EndUser, 2: licensing.Provider, 3: licensing.System}
 
 // EncodeEvents encodes events of one record.
-func EncodeEvents(events []licensing.Event, before Location) []byte {
+func EncodeEvents(events []licensing.Event, before keyspace.Location) []byte {
 	last := &events[len(events)-1]
 	facts := factsOf(last)
 	b := append(make([]byte, 0, 64+len(facts)+64*len(events)), eventsFormat(last))
@@ -87,7 +73,7 @@ func EncodeEvents(events []licensing.Event, before Location) []byte {
 		b = appendBytes(b, eventsRecord, facts)
 	}
 	if before.Epoch != 0 {
-		b = appendBytes(b, eventsBefore, AppendLocation(nil, before))
+		b = appendBytes(b, eventsBefore, keyspace.AppendLocation(nil, before))
 	}
 	b = appendTime(b, eventsAt, events[0].At)
 	for i := range events {
@@ -174,6 +160,7 @@ func EventOrder(o *licensing.Order) licensing.Order {
 		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late,
 		RefundDue: o.RefundDue, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
 		Refunded: o.Refunded, Refunds: o.Refunds, RefundNo: o.RefundNo, Refunding: o.Refunding,
+		Invoiced: o.Invoiced, Returned: o.Returned, Fee: o.Fee, Returns: o.Returns,
 		SubscriptionStatus: o.SubscriptionStatus, PaidEnd: o.PaidEnd, CancelAt: o.CancelAt,
 		Plan: o.Plan, Next: withoutTerms(o.Next),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -137,11 +138,11 @@ func (v arrayVar) read(f Field) error                          { return f.fill(v
 
 // lastEventVar must be in the first field of its table: see locationAt.
 type lastEventVar struct {
-	at       *Location
+	at       *keyspace.Location
 	sequence *uint64
 }
 
-func lastEventField(num protowire.Number, at *Location, sequence *uint64) tableField {
+func lastEventField(num protowire.Number, at *keyspace.Location, sequence *uint64) tableField {
 	return tableField{num, lastEventVar{at, sequence}}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
@@ -50,13 +51,13 @@ func TestGoldenFields(t *testing.T) {
 	owned := kvtest.Owner
 	sandbox := licensing.Owner{AccountID: "acme", Mode: licensing.Test}
 
-	order := func(o licensing.Order, lastEvent Location, unknown []byte) []byte {
+	order := func(o licensing.Order, lastEvent keyspace.Location, unknown []byte) []byte {
 		return (&Order{Order: o, LastEvent: lastEvent, Unknown: unknown}).Encode()
 	}
-	show("order without optional fields", order(licensing.Order{}, Location{}, nil))
+	show("order without optional fields", order(licensing.Order{}, keyspace.Location{}, nil))
 	show("order with the other fields", order(
 		licensing.Order{Amount: -1, Terms: terms, RefundBy: "key_01", Sequence: 300},
-		Location{0x0102030405, 0x86070809}, unknown))
+		keyspace.Location{Epoch: 0x0102030405, Block: 0x86070809}, unknown))
 	show("owner in test mode of an order", EncodeOwner(sandbox))
 	show("product without optional fields", (&Product{}).Encode())
 	show("product with the other fields", (&Product{Product: licensing.Product{Terms: terms},
@@ -81,7 +82,8 @@ func TestGoldenFields(t *testing.T) {
 		Webhooks: licensing.Webhooks{Endpoints: []licensing.Endpoint{
 			{}, {ID: "we_0", Types: []licensing.EventType{""}, Previous: licensing.PreviousSecret{MasterID: "2025"}},
 		}, Sequence: 1},
-		LastEvent: Location{0x0102030405, 0x86070809}, Unknown: unknown, UnknownOf: map[string][]byte{"we_0": unknown},
+		LastEvent: keyspace.Location{Epoch: 0x0102030405, Block: 0x86070809},
+		Unknown:   unknown, UnknownOf: map[string][]byte{"we_0": unknown},
 	}).Encode())
 	show("usage without optional fields", (&Usage{}).Encode())
 	show("usage below zero", (&Usage{Usage: licensing.Usage{Size: licensing.Size{Bytes: -1, Keys: -300}},

@@ -2,9 +2,6 @@ package layout
 
 import "licet/licensing"
 
-// IDKeyKey holds the sealed id key of the store.
-const IDKeyKey = CellPrefix + "id_key"
-
 // SealedIDKey is the id key of a store, sealed under a master key.
 type SealedIDKey struct {
 	MasterID string

@@ -3,26 +3,16 @@ package layout
 import (
 	"time"
 
+	"licet/kv/internal/keyspace"
+
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"licet/licensing"
 )
-
-// LedgersFamily begins the keys of ledgers. A ledger holds how many bytes of events an
-// owner has, and up to which epoch the owner gave up events because the store was over its
-// budget. An owner without a ledger has no measured events, and gave up none.
-//
-// A ledger is not part of the owner's h/ key: older builds write that key anew, empty.
-const LedgersFamily = "r/"
-
-// LedgerKey returns the key of an owner's ledger of events.
-func LedgerKey(owner licensing.Owner) string { return OfOwner(owner, LedgersFamily) }
 
 // Ledger is the value of a ledger.
 type Ledger struct {
 	// TrimmedEpoch is the last epoch whose events the owner gave up. The epoch in cell/swept applies to all owners in
 	// addition.
-	TrimmedEpoch Epoch
+	TrimmedEpoch keyspace.Epoch
 	// Begun is when the latest span was begun.
 	Begun time.Time
 	// Spans are in the order of their epochs. A span up to TrimmedEpoch stays until its events are removed.
@@ -31,7 +21,7 @@ type Ledger struct {
 
 // Span holds how many bytes an owner's events and their keys have, in the epochs after the previous span up to Last.
 type Span struct {
-	Last  Epoch
+	Last  keyspace.Epoch
 	Bytes int64
 }
 
@@ -42,7 +32,7 @@ type SpanLimit struct {
 }
 
 // MeasuredEpoch is the last epoch whose events the ledger counts.
-func (l *Ledger) MeasuredEpoch() Epoch {
+func (l *Ledger) MeasuredEpoch() keyspace.Epoch {
 	if n := len(l.Spans); n > 0 {
 		return max(l.TrimmedEpoch, l.Spans[n-1].Last)
 	}
@@ -51,7 +41,7 @@ func (l *Ledger) MeasuredEpoch() Epoch {
 
 // Add counts bytes of events in an epoch. The epoch must not be before an epoch that was added earlier. An epoch is
 // in one span.
-func (l *Ledger) Add(e Epoch, bytes int64, g SpanLimit, now time.Time) {
+func (l *Ledger) Add(e keyspace.Epoch, bytes int64, g SpanLimit, now time.Time) {
 	n := len(l.Spans)
 	if n == 0 || l.Spans[n-1].Last != e && (l.Spans[n-1].Bytes+bytes > g.Bytes || now.Sub(l.Begun) >= g.Age) {
 		l.Spans, l.Begun = append(l.Spans, Span{}), now
@@ -62,7 +52,7 @@ func (l *Ledger) Add(e Epoch, bytes int64, g SpanLimit, now time.Time) {
 }
 
 // Forget drops the spans up to an epoch.
-func (l *Ledger) Forget(e Epoch) {
+func (l *Ledger) Forget(e keyspace.Epoch) {
 	for len(l.Spans) > 0 && l.Spans[0].Last <= e {
 		l.Spans = l.Spans[1:]
 	}
@@ -82,7 +72,7 @@ const (
 func (l *Ledger) Encode() []byte {
 	b := appendUint([]byte{formatVersion}, ledgerTrimmedEpoch, uint64(l.TrimmedEpoch))
 	b = appendTime(b, ledgerBegun, l.Begun)
-	before := Epoch(0)
+	before := keyspace.Epoch(0)
 	for _, s := range l.Spans {
 		span := protowire.AppendVarint(nil, uint64(s.Last-before))
 		b = appendBytes(b, ledgerSpan, protowire.AppendVarint(span, uint64(s.Bytes)))
@@ -94,11 +84,11 @@ func (l *Ledger) Encode() []byte {
 // DecodeLedger decodes a ledger's value.
 func DecodeLedger(value []byte) (*Ledger, error) {
 	l := &Ledger{}
-	before := Epoch(0)
+	before := keyspace.Epoch(0)
 	err := DecodeValue(value, func(f Field) error {
 		switch f.Num {
 		case ledgerTrimmedEpoch:
-			l.TrimmedEpoch = Epoch(f.varint)
+			l.TrimmedEpoch = keyspace.Epoch(f.varint)
 		case ledgerBegun:
 			l.Begun = f.time()
 		case ledgerSpan:
@@ -107,10 +97,10 @@ func DecodeLedger(value []byte) (*Ledger, error) {
 				return ErrMalformed
 			}
 			bytes, m := protowire.ConsumeVarint(f.Bytes[n:])
-			if m < 0 || n+m != len(f.Bytes) || apart == 0 || before+Epoch(apart) < before || int64(bytes) < 0 {
+			if m < 0 || n+m != len(f.Bytes) || apart == 0 || before+keyspace.Epoch(apart) < before || int64(bytes) < 0 {
 				return ErrMalformed
 			}
-			before += Epoch(apart)
+			before += keyspace.Epoch(apart)
 			l.Spans = append(l.Spans, Span{before, int64(bytes)})
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 )
 
@@ -47,7 +48,7 @@ func TestLedgerRoundTrip(t *testing.T) {
 func TestLedgerSpans(t *testing.T) {
 	g := SpanLimit{Bytes: 100, Age: time.Hour}
 	type event struct {
-		epoch Epoch
+		epoch keyspace.Epoch
 		bytes int64
 		after time.Duration
 	}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -82,8 +83,8 @@ type License struct {
 	Writers   []Writer
 	Devices   []InlineDevice // in the order they were bound; nil where spilled
 	Spilled   bool
-	LastEvent Location // of its latest event
-	Unknown   []byte   // fields of a newer format, to be kept
+	LastEvent keyspace.Location // of its latest event
+	Unknown   []byte            // fields of a newer format, to be kept
 }
 
 // Encode returns the value of the license's key. The slice has no spare capacity, since a store remembers it.
@@ -394,7 +395,3 @@ func hexDigit(c byte) byte {
 	}
 	return c - 'a' + 10
 }
-
-// MaxInline is how many devices a license's own record holds. One more device moves them all to keys of their own, for
-// good: from then on an activation writes the facts and one device, however many devices there are.
-const MaxInline = 16

@@ -1,25 +1,20 @@
 package layout
 
 import (
+	"encoding/binary"
 	"time"
-)
 
-// MarksPrefix begins the keys of retention marks. A mark says how old events are, so that a sweep need not read them.
-// Now and then a node that sweeps makes a mark for a sealed epoch. Before that, it measures the events of all owners up
-// to that epoch: see [retention.measureEvents].
-const MarksPrefix = CellPrefix + "t/"
+	"licet/kv/internal/keyspace"
+)
 
 // RetentionMark says that the events up to Epoch were recorded before At.
 type RetentionMark struct {
-	Epoch Epoch
+	Epoch keyspace.Epoch
 	At    time.Time
 	// Measured says that the ledgers of all owners count the events up to Epoch. The marks of older builds hold the
 	// bytes of all owners' events instead, and an older build that sweeps by bytes relies on these marks alone.
 	Measured bool
 }
-
-// MarkKey returns the key of a retention mark.
-func MarkKey(e Epoch) string { return MarksPrefix + string(AppendEpoch(nil, e)) }
 
 // table lists the fields of a mark. Field 2 was the bytes of all owners' events since the mark before.
 func (m *RetentionMark) table() fieldTable {
@@ -39,4 +34,12 @@ func DecodeMark(rest string, value []byte) (m RetentionMark, err error) {
 		err = ErrMalformed
 	}
 	return m, err
+}
+
+// DecodeEpoch decodes what AppendEpoch appends to nothing.
+func DecodeEpoch(b []byte) (keyspace.Epoch, error) {
+	if len(b) != keyspace.EpochSize {
+		return 0, ErrMalformed
+	}
+	return keyspace.Epoch(binary.BigEndian.Uint64(b)), nil
 }

@@ -2,9 +2,6 @@ package layout
 
 import "licet/licensing"
 
-// MetadataKey returns the key of a license's metadata.
-func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+BlockOf(id)) }
-
 // metadataTable lists the fields of a license's metadata. unknown has the fields of a newer format, to be kept.
 func metadataTable(m *licensing.Metadata, unknown *[]byte) fieldTable {
 	return fieldTable{textField(1, &m.Object), textField(2, &m.ExternalKey), textField(3, &m.ReissueReason),

@@ -3,9 +3,11 @@ package layout
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -16,8 +18,8 @@ const OrderWriter protowire.Number = 15
 type Order struct {
 	Order     licensing.Order
 	Writers   []Writer
-	LastEvent Location // of the order's latest event
-	Unknown   []byte   // fields of a newer format, to be kept
+	LastEvent keyspace.Location // of the order's latest event
+	Unknown   []byte            // fields of a newer format, to be kept
 }
 
 // table lists the fields of an order.
@@ -67,11 +69,17 @@ func (s *Order) table() fieldTable {
 		numberField(52, &o.Invoiced),
 		boolField(53, &o.EndDue),
 		messageField(60, &o.Change, changeTable),
+		textField(67, &o.RefusedChanges),
 		pointerField(61, &o.Next, planTable),
 		pointerField(62, &o.Plan, planTable),
 		numberField(63, &o.Returned),
 		numberField(64, &o.InvoiceRefunds),
+		customField(56, &o.Returns, appendReturns, func(f Field) (*[]licensing.Return, error) {
+			return decodeReturn(o.OpenReturns(), f)
+		}),
+		customField(59, &o.Fee, appendAmount, decodeAmount),
 		timeField(45, &o.AskAt),
+		numberField(66, &o.AskFailures),
 		numberField(34, &o.Paid),
 		numberField(35, &o.Refunded),
 		{36, refundingVar{o}},
@@ -80,6 +88,7 @@ func (s *Order) table() fieldTable {
 		boolField(48, &o.RefundPending),
 		textField(54, &o.Disputes),
 		timeField(55, &o.DisputeAskAt),
+		numberField(65, &o.Uncounted),
 		numberField(37, &o.Quantity),
 		numberField(38, &o.LicensesIssued),
 		{39, arrayOrNone(o.KeySeed[:])},
@@ -124,6 +133,32 @@ func planTable(p *licensing.Plan) fieldTable {
 		textField(1, &p.ProductID), numberField(2, &p.Amount), boolField(3, &p.SetMaximum),
 		numberField(4, &p.MaxDevices), {5, termsOrNone{termsVar{&p.Terms}}}, timeField(6, &p.From),
 	}
+}
+
+// returnTable lists the fields of an open refund of a further payment.
+func returnTable(r *licensing.Return) fieldTable {
+	return fieldTable{
+		textField(1, &r.Number), textField(2, &r.Of), numberField(3, &r.Amount), textField(4, &r.By),
+		boolField(5, &r.Second), boolField(6, &r.Pending), numberField(7, &r.Tries), timeField(8, &r.RetryAt),
+		boolField(9, &r.Refused),
+	}
+}
+
+func appendReturns(b []byte, num protowire.Number, list *[]licensing.Return) []byte {
+	if list == nil {
+		return b
+	}
+	for _, r := range *list {
+		b = appendMessage(b, num, returnTable(&r))
+	}
+	return b
+}
+
+// decodeReturn returns the open refunds before with that of another field.
+func decodeReturn(before []licensing.Return, f Field) (*[]licensing.Return, error) {
+	var r licensing.Return
+	err := decodeMessage(f.Bytes, returnTable(&r).read)
+	return new(append(slices.Clip(before), r)), err
 }
 
 // arrayOrNone is an array that is not written if every byte is zero: orders in events have no pay token, paid orders

@@ -7,6 +7,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -24,10 +25,7 @@ const (
 	accountULID             // the 16 bytes of the lower-case ULID behind accountPrefix
 )
 
-const (
-	accountPrefix = "acct_"
-	orderPrefix   = "ord_"
-)
+const accountPrefix = "acct_"
 
 // appendOwner writes an owner in one field: a byte with the mode and, two bits
 // up, the form of the account id; then the id.
@@ -97,7 +95,7 @@ func owned(o licensing.Owner, err error) error {
 // another field if the number is not made of both.
 func appendOrderNo(b []byte, packed, text protowire.Number, orderNo string) []byte {
 	const slotEnd = licensing.SlotLength
-	if rest, ok := strings.CutPrefix(orderNo, orderPrefix); ok && len(rest) == slotEnd+ulid.EncodedSize {
+	if rest, ok := strings.CutPrefix(orderNo, keyspace.OrderPrefix); ok && len(rest) == slotEnd+ulid.EncodedSize {
 		if id, ok := packULID(rest[slotEnd:], false); ok {
 			b = protowire.AppendTag(b, packed, protowire.BytesType)
 			b = append(b, byte(slotEnd+len(id)))
@@ -114,8 +112,8 @@ func (f Field) orderNo() (string, error) {
 		return "", ErrMalformed
 	}
 	slot, id := f.Bytes[:licensing.SlotLength], f.Bytes[licensing.SlotLength:]
-	var buffer [len(orderPrefix) + licensing.SlotLength + ulid.EncodedSize]byte
-	text, err := appendULID(append(append(buffer[:0], orderPrefix...), slot...), id, false)
+	var buffer [len(keyspace.OrderPrefix) + licensing.SlotLength + ulid.EncodedSize]byte
+	text, err := appendULID(append(append(buffer[:0], keyspace.OrderPrefix...), slot...), id, false)
 	return string(text), err
 }
 

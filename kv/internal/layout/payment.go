@@ -6,25 +6,6 @@ import (
 	"licet/licensing"
 )
 
-// PaymentsFamily begins the keys of payments.
-const PaymentsFamily = "pa/"
-
-// PaymentKey returns the key of a payment.
-func PaymentKey(ref licensing.Ref) string { return OfOwner(ref.Owner, PaymentsFamily) + ref.ID }
-
-// PaymentListings begins the keys of the listings of orders' payments.
-const PaymentListings = "pi/"
-
-// PaymentsOf returns the listing of the payments of an order.
-func PaymentsOf(owner licensing.Owner, orderNo string) string {
-	return PaymentListings + OwnerPath(owner) + orderNo
-}
-
-// PaymentListingKey returns the key of a payment in the listing of its order.
-func PaymentListingKey(ref licensing.Ref, p *licensing.Payment) string {
-	return InSlot(licensing.SlotOf(ref.Owner), PaymentsOf(ref.Owner, p.OrderNo)+TimeInKey(p.RecordedAt)+ref.ID)
-}
-
 // PaymentWriter is the number of the repeated field with the writers of a payment.
 const PaymentWriter protowire.Number = 15
 
@@ -44,7 +25,7 @@ func (s *Payment) table() fieldTable {
 		textField(9, &p.Kind), textField(10, &p.State), customField(11, &p.Fee, appendAmount, decodeAmount),
 		textField(12, &p.ProviderID), timeField(13, &p.PeriodEnd), textField(16, &p.Refunds),
 		numberField(17, &p.Answers), numberField(18, &p.Counted), numberField(19, &p.Returned),
-		textField(20, &p.ProductID),
+		textField(20, &p.ProductID), numberField(21, &p.Uncounted),
 		writersField(PaymentWriter, &s.Writers), unknownFields(&s.Unknown),
 	}
 }
@@ -70,21 +51,4 @@ func DecodePayment(value []byte) (*Payment, error) {
 		err = ErrMalformed
 	}
 	return s, err
-}
-
-// ReadPaymentKey decodes the key of a payment behind its family.
-func ReadPaymentKey(rest string) (ref licensing.Ref, ok bool) {
-	return cutNamed(licensing.KindPayment, rest, licensing.PaymentNameSize)
-}
-
-// CutPaymentListing decodes the key of a payment in the listing of its order, behind the family: the payment's name and
-// its order.
-func CutPaymentListing(rest string) (ref licensing.Ref, orderNo string, ok bool) {
-	owner, rest, ok := CutOwner(rest)
-	if !ok || len(rest) < TimeSize+licensing.PaymentNameSize {
-		return licensing.Ref{}, "", false
-	}
-	orderNo = rest[:len(rest)-TimeSize-licensing.PaymentNameSize]
-	ref = licensing.Ref{Kind: licensing.KindPayment, Owner: owner, ID: rest[len(rest)-licensing.PaymentNameSize:]}
-	return ref, orderNo, licensing.ValidOrderNo(orderNo)
 }

@@ -6,18 +6,8 @@ import (
 	"licet/licensing"
 )
 
-const (
-	// ReceiptKeysFamily begins the keys of the receipt keys of owners.
-	ReceiptKeysFamily = "rk/"
-	// ReceiptKeysMark is written with each change of receipt keys: so a master key can't be retired while a root secret
-	// is sealed under it.
-	ReceiptKeysMark = CellPrefix + "receipts"
-	// ReceiptKeysWriter is the number of the repeated field with the writers of receipt keys.
-	ReceiptKeysWriter protowire.Number = 15
-)
-
-// ReceiptKeysKey returns the key of an owner's receipt keys.
-func ReceiptKeysKey(owner licensing.Owner) string { return OfOwner(owner, ReceiptKeysFamily) }
+// ReceiptKeysWriter is the number of the repeated field with the writers of receipt keys.
+const ReceiptKeysWriter protowire.Number = 15
 
 // ReceiptKeys is the value of an owner's receipt keys. The owner's account and mode are in the key.
 type ReceiptKeys struct {

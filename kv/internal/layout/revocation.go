@@ -6,28 +6,6 @@ import (
 	"licet/licensing"
 )
 
-// RevocationsFamily begins the keys of the entries in the owners' lists of revocations. Behind the owner, a key has the
-// 16 bytes of the name.
-const RevocationsFamily = "rv/"
-
-// RevocationsOf returns the beginning of the keys of an owner's list of revocations.
-func RevocationsOf(owner licensing.Owner) string { return OfOwner(owner, RevocationsFamily) }
-
-// RevocationKey returns the key of an entry.
-func RevocationKey(owner licensing.Owner, name licensing.RevocationName) string {
-	return RevocationsOf(owner) + string(name[:])
-}
-
-// CutRevocation parses a key's part behind the family.
-func CutRevocation(rest string) (owner licensing.Owner, name licensing.RevocationName, ok bool) {
-	owner, text, ok := CutOwner(rest)
-	if !ok || len(text) != len(name) {
-		return owner, name, false
-	}
-	copy(name[:], text)
-	return owner, name, true
-}
-
 func revocationTable(r *licensing.Revocation) fieldTable {
 	return fieldTable{numberField(1, &r.Revision), numberField(2, &r.Until)}
 }

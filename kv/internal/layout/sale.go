@@ -1,21 +1,11 @@
 package layout
 
 import (
-	"encoding/binary"
 	"time"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
-
-const (
-	// SalesFamily begins the keys of payments and refunds by time.
-	SalesFamily = "pt/"
-	// BooksKey holds the time from which on each payment has an entry among the sales of its owner.
-	BooksKey = CellPrefix + "books"
-)
-
-// SalesOf returns the listing of an owner's payments and refunds by time.
-func SalesOf(owner licensing.Owner) string { return SalesFamily + OwnerPath(owner) }
 
 // Entry is an entry of a listing with a value; the zero Entry is none.
 type Entry struct{ Key, Value string }
@@ -27,7 +17,7 @@ func SaleEntry(ref licensing.Ref, p *licensing.Payment) Entry {
 		return Entry{}
 	}
 	return Entry{
-		Key:   InSlot(licensing.SlotOf(ref.Owner), SalesOf(ref.Owner)+TimeInKey(sale.At)+ref.ID),
+		Key:   keyspace.SaleKey(ref, sale.At),
 		Value: string(saleTable(&sale).value()),
 	}
 }
@@ -39,21 +29,12 @@ func saleTable(s *licensing.Sale) fieldTable {
 	}
 }
 
-// ReadSaleKey decodes the key of a sale behind its family: which payment it is, and when it was paid.
-func ReadSaleKey(rest string) (payment licensing.Ref, at time.Time, ok bool) {
-	owner, rest, ok := CutOwner(rest)
-	if !ok || len(rest) != TimeSize+licensing.PaymentNameSize {
-		return payment, at, false
-	}
-	return licensing.Ref{Kind: licensing.KindPayment, Owner: owner, ID: rest[TimeSize:]}, readTime(rest), true
-}
-
 // DecodeSale decodes the value of the sale at a position in its listing.
 func DecodeSale(position string, value []byte) (licensing.Sale, error) {
-	if len(position) != TimeSize+licensing.PaymentNameSize {
+	if len(position) != keyspace.TimeSize+licensing.PaymentNameSize {
 		return licensing.Sale{}, ErrMalformed
 	}
-	s := licensing.Sale{At: readTime(position)}
+	s := licensing.Sale{At: keyspace.ReadTime(position)}
 	err := DecodeValue(value, saleTable(&s).read)
 	if err == nil && (!s.Kind.Known() || s.Currency == "" || s.ProductID == "" || s.Amount < 0) {
 		err = ErrMalformed
@@ -61,15 +42,10 @@ func DecodeSale(position string, value []byte) (licensing.Sale, error) {
 	return s, err
 }
 
-// readTime returns the time at the beginning of a text, as TimeInKey has written it.
-func readTime(text string) time.Time {
-	return time.UnixMilli(int64(binary.BigEndian.Uint64([]byte(text)))).UTC()
-}
-
 // ReadBooks decodes the value of BooksKey.
 func ReadBooks(value []byte) (time.Time, error) {
-	if len(value) != TimeSize {
+	if len(value) != keyspace.TimeSize {
 		return time.Time{}, ErrMalformed
 	}
-	return readTime(string(value)), nil
+	return keyspace.ReadTime(string(value)), nil
 }

@@ -6,12 +6,6 @@ import (
 	"licet/licensing"
 )
 
-// SandboxFamily begins the keys of what the sandbox knows about orders.
-const SandboxFamily = "sb/"
-
-// SandboxKey returns the key of what the sandbox knows about an order.
-func SandboxKey(ref licensing.Ref) string { return OfOwner(ref.Owner, SandboxFamily) + ref.ID }
-
 // SandboxWriter is the number of the repeated field with the writers of a record of the sandbox.
 const SandboxWriter protowire.Number = 15
 
@@ -29,7 +23,8 @@ func (s *Sandbox) table() fieldTable {
 		boolField(4, &o.RefundFails), textField(5, &o.RefundNo), timeField(6, &o.RefundEnds),
 		numberField(7, &subscription.Ahead), numberField(8, &subscription.Unpaid),
 		numberField(9, &subscription.Periods), timeField(10, &subscription.EndedAt),
-		numberField(11, &subscription.Amount),
+		numberField(11, &subscription.Amount), textField(12, &subscription.Changed),
+		timeField(13, &subscription.ChangedFrom),
 		writersField(SandboxWriter, &s.Writers), unknownFields(&s.Unknown),
 	}
 }
@@ -45,11 +40,4 @@ func DecodeSandbox(value []byte) (*Sandbox, error) {
 		err = ErrMalformed
 	}
 	return s, err
-}
-
-// ReadSandboxKey decodes the key of what the sandbox knows about an order, behind its family. Only orders of test mode
-// have such a key.
-func ReadSandboxKey(rest string) (ref licensing.Ref, ok bool) {
-	owner, orderNo, ok := CutOwner(rest)
-	return licensing.SandboxRef(owner, orderNo), ok && owner.Mode == licensing.Test && licensing.ValidOrderNo(orderNo)
 }

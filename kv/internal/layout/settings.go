@@ -6,12 +6,6 @@ import (
 	"licet/licensing"
 )
 
-// SettingsFamily begins the keys of the settings of owners.
-const SettingsFamily = "f/"
-
-// SettingsKey returns the key of an owner's settings.
-func SettingsKey(owner licensing.Owner) string { return OfOwner(owner, SettingsFamily) }
-
 // SettingsWriter is the number of the repeated field with the writers of settings.
 const SettingsWriter protowire.Number = 15
 

@@ -2,9 +2,6 @@ package layout
 
 import "licet/licensing"
 
-// SlotMapKey holds the map from slots to cells. A store without the key holds all slots.
-const SlotMapKey = CellPrefix + "map"
-
 // Cell is the name of an etcd cluster with its nodes.
 type Cell string
 

@@ -98,12 +98,6 @@ func termsTable(t *licensing.Terms) fieldTable {
 	}
 }
 
-// TermsFamily begins the keys of the versions of terms.
-const TermsFamily = "t/"
-
-// TermsKey returns the key of a version of an owner's terms.
-func TermsKey(ref licensing.Ref) string { return OfOwner(ref.Owner, TermsFamily) + ref.ID }
-
 // EncodeTerms returns the value of a version of terms.
 func EncodeTerms(t licensing.VersionedTerms) []byte { return versionedTable(&t).value() }
 

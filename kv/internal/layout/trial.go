@@ -6,12 +6,6 @@ import (
 	"licet/licensing"
 )
 
-// TrialsFamily begins the keys of trials.
-const TrialsFamily = "tr/"
-
-// TrialKey returns the key of a trial.
-func TrialKey(ref licensing.Ref) string { return OfOwner(ref.Owner, TrialsFamily) + ref.ID }
-
 // TrialWriter is the number of the repeated field with the writers of a trial.
 const TrialWriter protowire.Number = 15
 
@@ -38,9 +32,4 @@ func DecodeTrial(value []byte) (*Trial, error) {
 		err = ErrMalformed
 	}
 	return s, err
-}
-
-// ReadTrialKey decodes the key of a trial behind its family.
-func ReadTrialKey(rest string) (ref licensing.Ref, ok bool) {
-	return cutNamed(licensing.KindTrial, rest, len(licensing.TrialName{}))
 }

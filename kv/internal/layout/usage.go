@@ -5,23 +5,10 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 	"licet/node/store"
 )
-
-// UsageFamily begins the keys of the usage records of owners.
-const UsageFamily = "s/"
-
-// RecountKey is written when a recount of all usage begins: its ModRevision is the revision that the recount counts
-// at. A transaction that adds to a usage record compares this revision, so that it knows which growth the recount
-// does not see. RecountedKey is written when the recount has ended.
-const (
-	RecountKey   = CellPrefix + "recount"
-	RecountedKey = CellPrefix + "recount/ended"
-)
-
-// UsageKey returns the key of an owner's usage record.
-func UsageKey(owner licensing.Owner) string { return OfOwner(owner, UsageFamily) }
 
 // SizeOf returns the size of a key with a value, given their lengths.
 func SizeOf(key, value int) licensing.Size { return licensing.Size{Bytes: int64(key + value), Keys: 1} }
@@ -33,7 +20,7 @@ const UsageWriter protowire.Number = 15
 type Usage struct {
 	Usage     licensing.Usage
 	Writers   []Writer
-	LastEvent Location
+	LastEvent keyspace.Location
 	Unknown   []byte // fields of a newer format, to be kept
 }
 

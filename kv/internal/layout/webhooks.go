@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -16,7 +17,7 @@ const WebhooksWriter protowire.Number = 15
 type Webhooks struct {
 	Webhooks  licensing.Webhooks
 	Writers   []Writer
-	LastEvent Location // of the endpoints' latest event
+	LastEvent keyspace.Location // of the endpoints' latest event
 	// Fields of a newer format, to be kept: of the value, and of each endpoint by its id.
 	Unknown   []byte
 	UnknownOf map[string][]byte

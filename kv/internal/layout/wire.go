@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/keyspace"
 	"licet/licensing"
 )
 
@@ -168,4 +169,33 @@ func decodeMessage(b []byte, each func(Field) error) error {
 		}
 	}
 	return nil
+}
+
+// locationAt is where the location of the latest event stands in the value of a record that has events: after the
+// format version, and the tag and the length of the first field. TestLocationIn guards this.
+const locationAt = 1 + 2 + 1
+
+// LocationIn returns the bytes of a record's value that hold the location of the record's latest event.
+func LocationIn(value []byte) []byte { return value[locationAt:][:keyspace.LocationSize] }
+
+// appendLastEvent appends the location of a record's latest event and the event's number; nothing if the record has
+// had no event. It must be the first field, for LocationIn.
+func appendLastEvent(b []byte, num protowire.Number, at keyspace.Location, sequence uint64) []byte {
+	if sequence == 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(keyspace.LocationSize+protowire.SizeVarint(sequence)))
+	return protowire.AppendVarint(keyspace.AppendLocation(b, at), sequence)
+}
+
+func (f Field) lastEvent() (at keyspace.Location, sequence uint64, err error) {
+	if len(f.Bytes) <= keyspace.LocationSize {
+		return at, 0, ErrMalformed
+	}
+	sequence, n := protowire.ConsumeVarint(f.Bytes[keyspace.LocationSize:])
+	if n != len(f.Bytes)-keyspace.LocationSize {
+		return at, 0, ErrMalformed
+	}
+	return keyspace.ReadLocation(f.Bytes), sequence, nil
 }

@@ -11,6 +11,10 @@
 //	faulty.go                  a store that fails on demand
 //	records.go                 load and commit of records
 //	devices.go                 devices of a license: their number, entries and pages
+//	inactive.go                removal of inactive devices, and devices that come back with another id
+//	leases.go                  leases of devices
+//	revocations.go             which receipts are void
+//	providerevents.go          how far the events at payment providers are read
 //	due.go                     work that is due
 //	products.go                products
 //	webhooks.go                webhook endpoints

@@ -58,7 +58,7 @@ func all[T any](f fixture, limit int, read func(store.Page) (store.List[T], erro
 }
 
 func (f fixture) licenses(
-	owner licensing.Owner, email string, keep func(*licensing.License) bool,
+	owner licensing.Owner, email string, keep func(*store.LicenseView) bool,
 ) func(store.Page) (store.List[store.LicenseView], error) {
 	return func(page store.Page) (store.List[store.LicenseView], error) {
 		return f.store.ListLicenses(f.context(), owner, licensing.Customer{BuyerEmail: email}, page, keep)
@@ -167,7 +167,7 @@ func testListLicenses(t *testing.T, f fixture) {
 	for _, limit := range []int{1, 2, 3, 8, 9, 10, store.MaxListPage} {
 		f.equal("licenses", all(f, limit, f.licenses(owner, "", nil)), want)
 		f.equal("licenses of a product", all(f, limit,
-			f.licenses(owner, "", func(l *licensing.License) bool { return l.ProductID == "lite" })), lite)
+			f.licenses(owner, "", func(v *store.LicenseView) bool { return v.License.ProductID == "lite" })), lite)
 	}
 	if list, err := f.licenses(f.owner(), "", nil)(store.Page{Limit: 5}); err != nil || len(list.Items) != 0 ||
 		list.Next != "" {
@@ -290,7 +290,7 @@ func testListBuyer(t *testing.T, f fixture) {
 			f.equal("orders", numbersOf(all(f, limit, f.orders(owner, email, nil))), numbers)
 			f.equal("licenses", keysOf(all(f, limit, f.licenses(owner, email, nil))), keys)
 		}
-		first := func(l *licensing.License) bool { return l.Key == keys[len(keys)-1] }
+		first := func(v *store.LicenseView) bool { return v.License.Key == keys[len(keys)-1] }
 		f.equal("one license", keysOf(all(f, limit, f.licenses(owner, "ada@example.com", first))), keys[len(keys)-1:])
 	}
 	if list, err := f.licenses(owner, "eve@example.com", nil)(store.Page{Limit: 5}); err != nil ||

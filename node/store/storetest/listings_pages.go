@@ -20,7 +20,7 @@ func testListScan(t *testing.T, f fixture) {
 	looked, pages := 0, 0
 	read := map[string]func(store.Page) (store.Position, int, error){
 		"licenses": func(page store.Page) (store.Position, int, error) {
-			list, err := f.licenses(owner, "", func(*licensing.License) bool { looked++; return false })(page)
+			list, err := f.licenses(owner, "", func(*store.LicenseView) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
 		"orders": func(page store.Page) (store.Position, int, error) {

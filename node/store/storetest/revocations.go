@@ -22,7 +22,7 @@ func testRevocations(t *testing.T, f fixture) {
 		return name
 	}
 	read := func(owner licensing.Owner, after int64) store.Revocations {
-		list, err := f.store.ReadRevocations(f.context(), owner, after)
+		list, err := f.store.ReadRevocations(f.context(), owner, store.RevocationsWanted{After: after, Most: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,6 +42,20 @@ func testRevocations(t *testing.T, f fixture) {
 	if len(later.Entries) != 1 || later.Entries[0].Name != b || later.Entries[0].Revision != 9 ||
 		later.Revision <= list.Revision {
 		t.Errorf("after %d came %+v", list.Revision, later)
+	}
+	for _, c := range []struct {
+		want    store.RevocationsWanted
+		entries int
+		tooMany bool
+	}{
+		{store.RevocationsWanted{Most: 2}, 2, false}, {store.RevocationsWanted{Most: 1}, 2, true},
+		{store.RevocationsWanted{Most: 1, Today: 50_000}, 1, false}, {store.RevocationsWanted{Today: 50_001}, 0, false},
+		{store.RevocationsWanted{After: list.Revision, Most: 1}, 1, false},
+	} {
+		got, err := f.store.ReadRevocations(f.context(), l.Owner, c.want)
+		if err != nil || got.TooMany != c.tooMany || !c.tooMany && len(got.Entries) != c.entries || got.Epoch == 0 {
+			t.Errorf("%+v wanted: %+v, %v", c.want, got, err)
+		}
 	}
 	if whole := read(l.Owner, 0); len(whole.Entries) != 2 {
 		t.Errorf("the list with a newer entry is %+v", whole)

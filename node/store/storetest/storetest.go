@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"products are made, replaced and removed", testProducts},
 		{"versions of terms stay", testTerms},
 		{"revocations are listed and removed", testRevocations},
+		{"how far a payment provider's events are read is swapped", testProviderEvents},
 		{"endpoints of webhooks are made, changed and removed", testWebhooks},
 		{"metadata changes along with its license", testMetadata},
 		{"an alias is made once, along with its license", testAlias},
@@ -202,6 +203,7 @@ func (f fixture) activate(l *licensing.License, now time.Time, devices ...string
 
 func (f fixture) apply(record *licensing.Record, l *licensing.License, now time.Time, devices ...string) {
 	f.t.Helper()
+	record.ActsByTime = true
 	for _, id := range devices {
 		cmd := licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: id, Name: "name of " + id, Named: true}
 		if _, err := licensing.Apply(record, cmd, now); err != nil {

@@ -31,7 +31,7 @@ func Columns() []string {
 		idColumn, licenseKeyColumn, externalKeyColumn, statusColumn, productIDColumn, "order_no", maxDevicesColumn,
 		"current_devices", "created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at",
 		stateReasonColumn, metadataColumn, entitlementsColumn, buyerEmailColumn, referenceColumn,
-		"trial", "grace_ends_at",
+		"trial", "grace_ends_at", "device_mode", "lease_seconds", "max_lease_seconds",
 	}
 }
 
@@ -41,9 +41,18 @@ func exported(l *client.License) []string {
 		guard(l.ID), guard(l.LicenseKey), guard(l.ExternalKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
 		strconv.Itoa(l.MaxDevices), strconv.Itoa(l.CurrentDevices),
 		stamp(l.CreatedAt), stamp(l.ActivatedAt), stamp(l.ExpiresAt), stamp(l.SuspendedAt), stamp(l.RevokedAt),
-		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l.Entitlements))), guard(l.BuyerEmail),
+		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l))), guard(l.BuyerEmail),
 		guard(l.CustomerReference), strconv.FormatBool(l.Trial), stamp(l.GraceEndsAt),
+		guard(l.DeviceMode), seconds(l.LeaseSeconds), seconds(l.MaxLeaseSeconds),
 	}
+}
+
+// seconds returns a length, or an empty string for none.
+func seconds(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // stamp returns a time in the form of the API, or an empty string for the zero time.

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"time"
 
 	"licet/client"
 	"licet/licensing"
@@ -34,14 +37,28 @@ func (c *cells) entitlements() object {
 	return object(parsed)
 }
 
-// shown returns the entitlements of a license as an export shows them: codes and values in order, without their ends.
-func shown(e client.Entitlements) object {
-	if e == nil {
+// shown returns the entitlements of a license as an export shows them: codes and values in order, as an object with the
+// end if they end.
+func shown(l *client.License) object {
+	if l.Entitlements == nil {
 		return nil
+	}
+	e := maps.Clone(l.Entitlements)
+	for code, end := range l.EntitlementEnds {
+		e[code] = json.RawMessage(fmt.Sprintf(`{"value":%s,"expires_at":%q}`, e[code], licensing.FormatTime(end)))
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(e) // JSON values always encode
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}
+
+// ended reports whether the value of an entitlement in a row is an object whose end has come. An export from before the
+// end has such values: they change nothing.
+func ended(value any, now time.Time) bool {
+	object, _ := value.(map[string]any)
+	text, _ := object["expires_at"].(string)
+	end, ok := licensing.ParseTime(text)
+	return ok && !end.After(now)
 }

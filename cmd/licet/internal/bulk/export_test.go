@@ -50,7 +50,7 @@ func wantExport(t *testing.T, text string, want map[string]client.License) {
 			"suspended_at": stamp(l.SuspendedAt), "revoked_at": stamp(l.RevokedAt),
 			"state_reason": strings.Replace(l.StateReason, "=", "'=", 1), "metadata": string(l.Metadata),
 			"entitlements": entitlements, "trial": strconv.FormatBool(l.ProductID == "tried"),
-			"grace_ends_at": stamp(l.GraceEndsAt),
+			"grace_ends_at": stamp(l.GraceEndsAt), "device_mode": l.DeviceMode,
 		} {
 			if got, there := row[column]; got != cell || !there {
 				t.Errorf("%s of %s is %q, want %q", column, key, got, cell)
@@ -69,6 +69,11 @@ func TestExportIsTheListing(t *testing.T) {
 	c := shop(t)
 	plain := grant(t, c, "editor", 3)
 	grant(t, c, "-odd", 1)
+	if _, err := c.PutProduct(t.Context(), "floating", client.ProductTerms{DeviceMode: "leased", LeaseSeconds: 600,
+		MaxLeaseSeconds: 3600, MaxDevices: new(2)}); err != nil {
+		t.Fatal(err)
+	}
+	grant(t, c, "floating", 1)
 	try := client.ProductTerms{Trial: &client.TrialTerms{Validity: "P7D", Per: "device"}}
 	if _, err := c.PutProduct(t.Context(), "tried", try); err != nil {
 		t.Fatal(err)
@@ -100,12 +105,15 @@ func TestExportIsTheListing(t *testing.T) {
 	}
 	var out strings.Builder
 	rows, err := newExport(c).To(t.Context(), &out)
-	if err != nil || rows != 6 {
+	if err != nil || rows != 7 {
 		t.Fatal(rows, err)
 	}
 	wantExport(t, out.String(), listed(t, c))
-	if !strings.Contains(out.String(), ",false,2040-01-09T03:04:05.006Z\n") {
+	if !strings.Contains(out.String(), ",false,2040-01-09T03:04:05.006Z,bound,,\n") {
 		t.Errorf("no row has the end of a grace: %s", out.String())
+	}
+	if !strings.Contains(out.String(), ",leased,600,3600\n") {
+		t.Errorf("no row has the lengths of leases: %s", out.String())
 	}
 
 	filtered := newExport(c)

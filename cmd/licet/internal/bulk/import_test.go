@@ -238,6 +238,45 @@ func TestImportEntitlements(t *testing.T) {
 	}
 }
 
+// TestImportOfAnExportKeepsEnds imports an export unedited, before and after an entitlement of the export has ended: an
+// import changes nothing, and the entitlement stays ended.
+func TestImportOfAnExportKeepsEnds(t *testing.T) {
+	c := shop(t)
+	if _, err := c.PutProduct(t.Context(), "editor", client.ProductTerms{
+		Entitlements: json.RawMessage(`{"early":{"value":1,"validity":"P1D"},"support":"basic"}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(time.Hour)
+	made, err := c.GrantLicenses(t.Context(), client.Grant{ProductID: "editor", Quantity: 1,
+		Entitlements: map[string]any{"support": map[string]any{"value": "gold", "expires_at": end}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if _, err := newExport(c).To(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := `""support"":{""value"":""gold"",""expires_at"":""` + end.UTC().Format("2006-01-02T15:04:05."); !strings.
+		Contains(out.String(), want) {
+		t.Errorf("the export has no %s: %s", want, &out)
+	}
+	newImport(t, c, out.String()).want(t, bulk.ImportSummary{Rows: 1, Unchanged: 1})
+
+	// The end comes, and the product's value shows again.
+	if _, err := c.UpdateLicense(t.Context(), made[0].ID, client.LicenseUpdate{Entitlements: map[string]any{
+		"support": map[string]any{"value": "gold", "expires_at": time.Now().Add(-time.Hour)}}}); err != nil {
+		t.Fatal(err)
+	}
+	late := newImport(t, c, out.String())
+	late.Now = func() time.Time { return end.Add(time.Minute) }
+	late.want(t, bulk.ImportSummary{Rows: 1, Unchanged: 1})
+	if l, err := c.License(t.Context(), made[0].ID); err != nil || string(l.Entitlements["support"]) != `"basic"` ||
+		len(l.EntitlementEnds) != 1 {
+		t.Errorf("%s ends %v, %v", l.Entitlements["support"], l.EntitlementEnds, err)
+	}
+}
+
 // TestImportCustomers grants licenses to customers, and changes the customers of licenses.
 func TestImportCustomers(t *testing.T) {
 	c := shop(t)
@@ -259,8 +298,8 @@ func TestImportCustomers(t *testing.T) {
 	if _, err := newExport(c).To(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), ",Ada@example.com,C-1,false,\n") ||
-		!strings.Contains(out.String(), ",,'=C-2,false,\n") {
+	if !strings.Contains(out.String(), ",Ada@example.com,C-1,false,,bound,,\n") ||
+		!strings.Contains(out.String(), ",,'=C-2,false,,bound,,\n") {
 		t.Errorf("exported: %s", out.String())
 	}
 	newImport(t, c, out.String()).want(t, bulk.ImportSummary{Rows: 2, Unchanged: 2})
@@ -743,7 +782,7 @@ func TestReasonOfUnfinishedRows(t *testing.T) {
 			}
 			return real.RoundTrip(r)
 		})
-		// The second try may follow one that the service has executed.
+		// The second try may follow a first try that the service has executed.
 		im.Service = caller(t, key.Text, option, client.RetryFor(time.Minute), client.OnRetry(twice()))
 		_, err = im.Run(t.Context())
 		wantError(t, err, "interrupted with 0 of 1 row done")

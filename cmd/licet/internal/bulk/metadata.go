@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -127,8 +128,8 @@ func (o object) changes(present []byte) (map[string]any, error) {
 	return patch, nil
 }
 
-// update returns the values of a row that differ from its license.
-func (r *row) update(l *client.License) (update client.LicenseUpdate, err error) {
+// update returns the values of a row that differ from its license. Entitlements that have ended by now do not count.
+func (r *row) update(l *client.License, now time.Time) (update client.LicenseUpdate, err error) {
 	if r.maxDevices != nil && *r.maxDevices != l.MaxDevices {
 		update.MaxDevices = r.maxDevices
 	}
@@ -138,9 +139,9 @@ func (r *row) update(l *client.License) (update client.LicenseUpdate, err error)
 		update.Metadata = r.metadata.raw()
 	}
 	// Only what differs: the rest may be the product's.
-	if differs, err := r.entitlements.changes(shown(l.Entitlements)); err != nil {
+	if differs, err := r.entitlements.changes(shown(l)); err != nil {
 		return update, err
-	} else if len(differs) > 0 {
+	} else if maps.DeleteFunc(differs, func(_ string, v any) bool { return ended(v, now) }); len(differs) > 0 {
 		update.Entitlements = differs
 	}
 	if r.email != "" && r.email != l.BuyerEmail {

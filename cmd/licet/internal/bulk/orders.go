@@ -16,17 +16,18 @@ func OrderColumns() []string {
 }
 
 // exportedOrder returns the row of an order in an export. Amounts are decimal numbers, exact in the currency's digits:
-// what the buyer has paid, and what the buyer has got back. No provider tells its fee yet.
+// what the buyer has paid, and what the buyer has got back, with all invoices of a subscription and
+// second payments.
 func exportedOrder(o *client.Order) []string {
-	var gross int64
-	if !o.PaidAt.IsZero() {
-		gross = o.Amount
+	fee := ""
+	if o.Fee != nil {
+		fee = licensing.DecimalAmount(*o.Fee, o.Currency)
 	}
 	return []string{
 		guard(o.OrderNo), guard(o.Status), guard(o.ProductID), guard(o.BuyerEmail),
 		stamp(o.CreatedAt), stamp(o.PaidAt), stamp(o.RefundedAt),
-		guard(o.Currency), licensing.DecimalAmount(gross, o.Currency),
-		licensing.DecimalAmount(o.AmountRefunded, o.Currency), "",
+		guard(o.Currency), licensing.DecimalAmount(o.AmountPaid, o.Currency),
+		licensing.DecimalAmount(o.AmountRefunded, o.Currency), fee,
 		guard(o.PaymentProvider), guard(o.PaymentReference), strconv.Itoa(max(o.Quantity, 1)),
 	}
 }

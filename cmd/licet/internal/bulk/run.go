@@ -300,7 +300,7 @@ func (r *run) change(ctx context.Context, row *row) error {
 		}
 		e.Result, half = changed, "expires_at was changed, but not the rest: "
 	}
-	update, err := row.update(l)
+	update, err := row.update(l, r.Now())
 	if err != nil {
 		return err
 	}

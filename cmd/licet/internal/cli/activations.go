@@ -33,6 +33,20 @@ func receiptFlags(cmd *cobra.Command, in *client.ReceiptRequest) {
 	fs.StringVar(&in.Nonce, "nonce", "", "`text` that the receipt repeats")
 }
 
+func componentFlag(cmd *cobra.Command, parts *map[string]string) {
+	cmd.Flags().StringToStringVar(parts, "component", nil,
+		"`NAME=TEXT` of a part of the device, such as disk=SERIAL; sent as a SHA-256 (repeat for each)")
+}
+
+// componentHashes returns the components of a device as the service takes them, from the texts of its parts.
+func componentHashes(parts map[string]string) map[string]string {
+	hashes := make(map[string]string)
+	for name, text := range parts {
+		hashes[name] = client.ComponentHash(text)
+	}
+	return hashes
+}
+
 func (s licenseGroup) licensesActivate() *cobra.Command {
 	var in client.Activation
 	var parts map[string]string
@@ -42,17 +56,13 @@ func (s licenseGroup) licensesActivate() *cobra.Command {
 		route:   "POST /v1/licenses/activate",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&in.DeviceName, "device-name", "", "`name` of the device, for people")
-			cmd.Flags().StringToStringVar(&parts, "component", nil,
-				"`NAME=TEXT` of a part of the device, such as disk=SERIAL; sent as a SHA-256 (repeat for each)")
+			componentFlag(cmd, &parts)
 			leaseFlag(cmd, &in.LeaseSeconds)
 			receiptFlags(cmd, &in.ReceiptRequest)
 			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
 		},
 		run: func(c *session, args []string) error {
-			in.LicenseKey, in.DeviceID, in.DeviceComponents = args[0], args[1], make(map[string]string)
-			for name, text := range parts {
-				in.DeviceComponents[name] = client.ComponentHash(text)
-			}
+			in.LicenseKey, in.DeviceID, in.DeviceComponents = args[0], args[1], componentHashes(parts)
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Activate(c.ctx, in, as...))
 			})

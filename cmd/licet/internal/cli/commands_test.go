@@ -41,12 +41,14 @@ func TestCommandsAreTheRoutes(t *testing.T) {
 	u := newStranger(t)
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		if route := cmd.Annotations[routeNote]; route != "" {
+		if routes := cmd.Annotations[routeNote]; routes != "" {
 			scope := "open"
 			if _, text, found := strings.Cut(cmd.Long, "an API key with the scope"); found {
 				scope = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "s"), " "), ".")
 			}
-			have = append(have, route+" "+scope)
+			for route := range strings.SplitSeq(routes, " and ") {
+				have = append(have, route+" "+scope)
+			}
 		}
 		for _, child := range cmd.Commands() {
 			walk(child)

@@ -24,6 +24,7 @@
 //	object.go           values and objects as text
 //	table.go            tables that fit the terminal; colors
 //	orders.go           licet orders
+//	subscriptions.go    licet orders cancel-subscription, resume-subscription, change-subscription, card-page
 //	price.go            the amount of an order as flags
 //	sandbox.go          licet sandbox
 //	licenses.go         licet licenses list, get, grant, devices, remove-device
@@ -41,11 +42,12 @@
 //	keys.go             licet keys; what licet store keys also prints
 //	receipts.go         licet receipts
 //	account.go          licet account
-//	imports.go          licet import
+//	imports.go          licet import: its commands, and their summary
 //	importproducts.go   warnings about products that the service lacks
-//	importreport.go     what licet import would do
+//	importreport.go     the output of licet import --dry-run
 //	redact.go           licet redact
 //	receiptfiles.go     licet receipts issue, verify, release
+//	receiptbatch.go     licet receipts issue for many devices at once
 //	offline.go          licet offline, on a device without network
 package cli
 

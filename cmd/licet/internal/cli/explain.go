@@ -119,7 +119,7 @@ func (c *session) refusal(e *client.Error) error {
 		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an "+
 			"extra path", c.target.url, c.target.urlFrom)
 	case client.ReasonInvalidLicenseKey:
-		if c.is.route == "POST /v1/receipts" {
+		if strings.HasPrefix(c.is.route, "POST /v1/receipts/batch") {
 			text += "; make another request with the right key (licet offline request)"
 			break
 		}
@@ -170,8 +170,10 @@ func nextStep(reason string) string {
 func (c *session) commandsFor(text string) string {
 	for _, group := range c.cmd.Root().Commands() {
 		for _, cmd := range group.Commands() {
-			if route := cmd.Annotations[routeNote]; route != "" {
-				text = strings.ReplaceAll(text, route+" ", cmd.CommandPath()+" ")
+			for route := range strings.SplitSeq(cmd.Annotations[routeNote], " and ") {
+				if route != "" {
+					text = strings.ReplaceAll(text, route+" ", cmd.CommandPath()+" ")
+				}
 			}
 		}
 	}

@@ -157,7 +157,7 @@ func (s licenseGroup) licensesUpdate() *cobra.Command {
 		use: "update LICENSE_KEY", short: "Change the device limit, metadata, entitlements and customer of a license",
 		long: `Change the device limit, the metadata, the entitlements and the customer of a license. The
 command merges metadata: each member replaces the member with the same name, and null removes a
-member. Entitlements are added to those of the product, or replace them; null takes one away.
+member. Entitlements are added to those of the product, or replace them; null removes an entitlement.
 An empty --buyer-email or --customer-reference removes it. A license with an order takes no
 --buyer-email.`,
 		example: `  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --max-devices 5

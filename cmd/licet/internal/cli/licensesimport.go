@@ -35,8 +35,8 @@ func (s licenseGroup) licensesImport() *cobra.Command {
     license with the external_key exists, nothing changes.
   - A row with id, license_key or both changes that license. It sets max_devices, expires_at,
     metadata, buyer_email and customer_reference unless they are empty. The command merges
-    metadata; null removes a member. It changes the entitlements that differ; null takes one
-    away.
+    metadata; null removes a member. It changes the entitlements that differ; null removes
+    an entitlement.
     Prefer id: without it, the command looks the license up by its key, which proxies log.
   - The command ignores the other columns of an export.
 

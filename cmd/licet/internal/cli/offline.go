@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"rsc.io/qr"
 
-	"licet/client"
 	"licet/licensing"
 	"licet/receipt"
 )
@@ -41,14 +40,14 @@ func offlineRequest() *cobra.Command {
 		Short: "Make a request for a receipt, to carry to a computer with network",
 		Long: `Make a request for a receipt. The command calls no service: carry the request to a computer with
 network, where licet receipts issue binds the device and makes the receipt file. The request holds
-the license key. The command checks the form of the license key; only the service can tell a typo
-that keeps the form: licet receipts issue then refuses the request with 40001 or 40401, and the
+the license key. The command checks the form of the license key. Only the service detects a typo in
+a well-formed key: licet receipts issue then refuses the request with 40001 or 40401, and the
 device needs another request.
 
 Only a receipt for the newest request counts on the device.
 
 The command makes a key for the device, or takes the one in the file --key. With this key the
-device can give its seat back, also without network (licet offline release).`,
+device can give its slot back, also without network (licet offline release).`,
 		Example: `  licet offline request LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 lab-7 --out request.txt
   licet offline request LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 lab-7 --qr request.png`,
 		Args: Arguments,
@@ -66,10 +65,7 @@ device can give its seat back, also without network (licet offline release).`,
 			}
 			r.LicenseKey, r.DeviceID, r.Nonce = args[0], args[1], rand.Text()
 			r.DeviceKey = base64.RawURLEncoding.EncodeToString(device.Public().(ed25519.PublicKey))
-			r.Components = make(map[string]string)
-			for name, text := range parts {
-				r.Components[name] = client.ComponentHash(text)
-			}
+			r.Components = componentHashes(parts)
 			text, err := r.Armor()
 			if err != nil {
 				return err
@@ -85,8 +81,7 @@ device can give its seat back, also without network (licet offline release).`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&r.DeviceName, "device-name", "", "`name` of the device, for people")
-	fs.StringToStringVar(&parts, "component", nil,
-		"`NAME=TEXT` of a part of the device, such as disk=SERIAL; sent as a SHA-256 (repeat for each)")
+	componentFlag(cmd, &parts)
 	deviceKeyFlag(cmd, &key)
 	fs.StringVar(&code, "qr", "", "also write the request as a QR code: a PNG `file`, or - for the terminal")
 	out.addFlags(cmd)
@@ -98,9 +93,9 @@ func offlineRelease() *cobra.Command {
 	var out outFile
 	cmd := &cobra.Command{
 		Use:   "release RECEIPT_FILE",
-		Short: "Give the seat of a device without network back",
-		Long: `Make a signed release of the device's seat. The command calls no service: carry the release to a
-computer with network, where licet receipts release frees the seat. Remove the receipt from the
+		Short: "Give the slot of a device without network back",
+		Long: `Make a signed release of the device's slot. The command calls no service: carry the release to a
+computer with network, where licet receipts release frees the slot. Remove the receipt from the
 device: the command does not.`,
 		Example: `  licet offline release receipt.txt --out release.txt`,
 		Args:    Arguments,
@@ -148,7 +143,7 @@ func (o *outFile) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace files that exist")
 }
 
-// check refuses to replace the file, or one of others, without --force: somebody may wait for the answer to the text in
+// check refuses to replace the file, or one of others, without --force: the user may wait for the answer to the text in
 // it.
 func (o *outFile) check(others ...string) error {
 	for _, path := range append(others, o.path) {

@@ -18,7 +18,7 @@ type orderGroup struct{ Setup }
 const exampleOrder = "ord_VQ01Q3G996SE003GW58W4CN32E1Z"
 
 func (s orderGroup) orderCommands() *cobra.Command {
-	return group("orders", "List, create, cancel and refund orders, and record their payments",
+	cmd := group("orders", "List, create, cancel and refund orders, and record their payments",
 		`  licet orders create --product-id editor --price 49.00 --currency USD
   licet orders get `+exampleOrder+`
   licet orders list --status paid --all --output json`,
@@ -26,6 +26,8 @@ func (s orderGroup) orderCommands() *cobra.Command {
 		s.ordersPayments(), s.ordersRefund(), s.ordersCancelSubscription(),
 		s.ordersResumeSubscription(), s.ordersChangeSubscription(), s.ordersCardPage(), s.ordersEvents(),
 		s.ordersExport())
+	cmd.SuggestFor = []string{"subscription", "subscriptions"}
+	return cmd
 }
 
 // words converts values of a string type to strings.
@@ -240,24 +242,35 @@ func (s orderGroup) ordersPayments() *cobra.Command {
 
 func (s orderGroup) ordersRefund() *cobra.Command {
 	var amount int64
+	var invoice string
 	given := func() bool { return false }
 	is := spec{
 		use: "refund ORDER_NO", short: "Refund a paid order and revoke its license",
 		long: `Refund a paid order and revoke its license, or refund a part of the payment with --amount: then the license
-stays as it is until nothing is left of the payment. The command asks for confirmation on a terminal.`,
+stays as it is until nothing is left of the payment. --invoice refunds an invoice of the order's subscription in place
+of the first payment, and takes back the period that it paid for. The command asks for confirmation on a terminal.`,
 		example: `  licet orders refund ` + exampleOrder + ` --reason "It does not run."
-  licet orders refund ` + exampleOrder + ` --amount 500 --reason "Paid too much."`,
+  licet orders refund ` + exampleOrder + ` --amount 500 --reason "Paid too much."
+  licet orders refund ` + exampleOrder + ` --invoice in_1NXWPnCo6bFb1KQto6C8OWvE`,
 		route: "POST /v1/orders/{order_no}/refund", scope: "orders:refunds",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().Var(&minorUnits{into: &amount}, "amount",
 				"`amount` to refund, in minor units (default all that is left of the payment)")
+			cmd.Flags().StringVar(&invoice, "invoice", "",
+				"`reference` of the invoice to refund, as licet orders payments shows it")
 			given = func() bool { return cmd.Flags().Changed("amount") }
 		},
 	}
 	return s.orderChange(is, "Refund", func(
 		api *client.Client, ctx context.Context, orderNo, reason string, as ...client.CallOption,
 	) (*client.Order, error) {
-		if given() {
+		switch {
+		case invoice != "" && reason != "":
+			return nil, errors.New(
+				"--reason goes without --invoice: it is the reason of the order's status, which stays")
+		case invoice != "":
+			return api.RefundInvoice(ctx, orderNo, invoice, amount, as...)
+		case given():
 			return api.RefundPart(ctx, orderNo, amount, reason, as...)
 		}
 		return api.RefundOrder(ctx, orderNo, reason, as...)

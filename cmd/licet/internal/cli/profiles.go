@@ -36,7 +36,7 @@ func (f *profiles) names() []string { return slices.Sorted(maps.Keys(f.Profiles)
 func (s Setup) profilePath() (string, error) {
 	dir, err := s.ConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("profiles: %w", err)
+		return "", fmt.Errorf("find the directory of profiles: %w", err)
 	}
 	return filepath.Join(dir, "licet", "profiles.json"), nil
 }
@@ -54,7 +54,7 @@ func (s Setup) loadProfiles() (*profiles, error) {
 		return file, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("profiles: %w", err)
+		return nil, fmt.Errorf("read the profiles: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("%s contains API keys, and other users can read it (mode %o): run chmod 600, and "+
@@ -62,7 +62,7 @@ func (s Setup) loadProfiles() (*profiles, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("profiles: %w", err)
+		return nil, fmt.Errorf("read the profiles: %w", err)
 	}
 	if err := json.Unmarshal(text, file); err != nil {
 		// The error of the decoder may quote a secret.
@@ -81,15 +81,15 @@ func (s Setup) saveProfiles(file *profiles) (err error) {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("profiles: %w", err)
+		return fmt.Errorf("create the directory of profiles: %w", err)
 	}
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
-		return fmt.Errorf("profiles: %w", err)
+		return fmt.Errorf("save the profiles: %w", err)
 	}
 	next, err := os.CreateTemp(filepath.Dir(path), "profiles-*.json") // its mode is 0600
 	if err != nil {
-		return fmt.Errorf("profiles: %w", err)
+		return fmt.Errorf("save the profiles: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -101,7 +101,7 @@ func (s Setup) saveProfiles(file *profiles) (err error) {
 		err = os.Rename(next.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("profiles: %w", err)
+		return fmt.Errorf("save the profiles: %w", err)
 	}
 	return nil
 }

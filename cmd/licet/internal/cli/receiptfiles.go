@@ -25,7 +25,7 @@ func (s receiptGroup) receiptsIssue() *cobra.Command {
 that licet offline request has made. Repeating the command takes no further slot.`,
 		example: `  licet receipts issue request.txt
   licet receipts issue requests/*.txt --dir receipts`,
-		route:   "POST /v1/receipts",
+		route:   "POST /v1/receipts/batch and POST /v1/receipts",
 		resumes: true, resumeHint: "repeat the command: a bound device takes no further slot", noOutput: true,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&dir, "dir", "", "`directory` for the receipt files; beside the requests if left out")
@@ -37,17 +37,20 @@ that licet offline request has made. Repeating the command takes no further slot
 			if err != nil {
 				return err
 			}
-			failed := 0
+			failed, batch := 0, deviceFiles{seconds: seconds}
 			for i, path := range args {
-				if err := c.issueReceipt(path, files[i], seconds); err != nil {
+				request, err := os.ReadFile(path)
+				if err != nil {
 					failed++
-					fmt.Fprintf(c.stderr, "%s: %s\n", path, c.explain(err))
+					fmt.Fprintf(c.stderr, "%s: %s\n", path, err)
 					continue
 				}
-				if err := c.write([]byte(files[i] + "\n")); err != nil {
-					return err
+				if !batch.fits(string(request)) {
+					failed += c.issueReceipts(&batch)
 				}
+				batch.add(path, files[i], string(request))
 			}
+			failed += c.issueReceipts(&batch)
 			if failed > 0 {
 				return fmt.Errorf("%w: %d of %d requests failed", errFailed, failed, len(args))
 			}
@@ -72,28 +75,14 @@ func receiptFiles(requests []string, dir string) (files []string, err error) {
 	return files, nil
 }
 
-// issueReceipt writes the receipt file for the request in a file.
-func (c *session) issueReceipt(path, to string, seconds int) error {
-	request, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	made, err := c.client.MakeReceiptFile(c.ctx,
-		client.DeviceRequest{Request: string(request), ReceiptSeconds: seconds})
-	if err != nil {
-		return callError{err}
-	}
-	return os.WriteFile(to, []byte(made.Text), 0o600)
-}
-
 func (s receiptGroup) receiptsRelease() *cobra.Command {
 	return s.command(spec{
-		use: "release RELEASE_FILE", short: "Free the seat that a device without network has given back",
-		long: `Free the seat that a device without network has given back. The file is what licet offline release has
-made. A seat that was bound again since stays bound.`,
+		use: "release RELEASE_FILE", short: "Free the slot that a device without network has given back",
+		long: `Free the device slot that a device without network has given back. RELEASE_FILE is a file of
+licet offline release. A device that was bound again since then stays bound.`,
 		example: `  licet receipts release release.txt`,
 		route:   "POST /v1/receipts/release",
-		resumes: true, resumeHint: "repeat the command: a seat that is free stays free",
+		resumes: true, resumeHint: "repeat the command: a slot that is free stays free",
 		run: func(c *session, args []string) error {
 			released, err := readArmored(args[0], wholeRelease, "licet offline release")
 			if err != nil {
@@ -119,7 +108,8 @@ func (s Setup) receiptsVerify() *cobra.Command {
 		Use:   "verify RECEIPT_FILE",
 		Short: "Verify a receipt file under a root key",
 		Long: `Verify a receipt file under a root key, as a program does without network: the signatures, the times,
-and what the flags name. The command calls no service and knows no list of revocations.`,
+and the account, product, device and request of the flags. The command calls no service and does not check
+revocations.`,
 		Example: `  licet receipts verify receipt.txt --root "$(licet receipts root)"
   licet receipts verify receipt.txt --root licet_root_… --request request.txt`,
 		Args: Arguments,

@@ -25,7 +25,7 @@ func (s receiptGroup) receiptsRevocations() *cobra.Command {
 	return s.command(spec{
 		use: "revocations ACCOUNT_ID MODE", short: "Print the signed list of receipts that are void",
 		long: `Print the signed list of receipts of an account and mode that are void before their end, as programs
-get it. With --after, the list may have only what came after a list that you have.`,
+get the list. With --after, the list may have only entries newer than your list.`,
 		example: `  licet receipts revocations acct_01jd4p0x2q7w8r9s live
   licet receipts revocations acct_01jd4p0x2q7w8r9s test --after 4711`,
 		route: "GET /v1/accounts/{account_id}/{mode}/revocations", noOutput: true,
@@ -73,8 +73,8 @@ shows the keys that the root key signs.`,
 func (s receiptGroup) receiptsRotate() *cobra.Command {
 	return s.command(spec{
 		use: "rotate", short: "Add a key that signs receipts",
-		long: `Add a key that signs receipts from ten minutes later on. The key before stays in the set of keys until
-the last receipt that it may have signed has ended. The root key does not change.`,
+		long: `Add a key that signs receipts from ten minutes later on. The previous key stays in the set of keys until
+the last receipt that the previous key may have signed has ended. The root key does not change.`,
 		example: `  licet receipts rotate`,
 		route:   "PUT /v1/receipt_keys/next", scope: "account",
 		run: func(c *session, _ []string) error {

@@ -29,8 +29,9 @@ and 100,000 payments and refunds; beyond that, use licet orders export.`,
 		route: "GET /v1/reports/sales", scope: "orders:read",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.Var(momentValue{&of.Period.From}, "from", "sum from this `time` on: a date, or RFC 3339")
-			fs.Var(momentValue{&of.Period.To}, "to", "sum what was before this `time`")
+			fs.Var(momentValue{&of.Period.From}, "from",
+				"sum payments and refunds from this `time` on: a date, or RFC 3339")
+			fs.Var(momentValue{&of.Period.To}, "to", "sum payments and refunds before this `time`")
 			fs.StringVar(&of.By, "by", client.ByMonth, "`length` of the periods: day or month")
 			fs.StringVar(&of.ProductID, "product-id", "", "only sales of this `product`")
 			Complete(cmd, "by", words(licensing.ReportSteps())...)

@@ -33,7 +33,7 @@ replaces a limit that "licet licenses update" has set. --dry-run changes nothing
 			terms := []string{client.RolloutEntitlements, client.RolloutMaxDevices, client.RolloutSelfService,
 				client.RolloutRemovalsPerMonth, client.RolloutInactiveAfter, client.RolloutDeviceMatch,
 				client.RolloutGrace, client.RolloutReceipt, client.RolloutReceiptValidity,
-				client.RolloutRevocationMaxAge}
+				client.RolloutRevocationMaxAge, client.RolloutLeaseSeconds, client.RolloutMaxLeaseSeconds}
 			fs := cmd.Flags()
 			fs.StringSliceVar(&rollout.Terms, "terms", nil, "`terms` to apply: "+strings.Join(terms, ", "))
 			fs.BoolVar(&rollout.DryRun, "dry-run", false, "only count the licenses")

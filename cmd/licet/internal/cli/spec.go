@@ -11,7 +11,7 @@ import (
 type spec struct {
 	use, short, long string
 	example          string
-	route            string // as docs/reference/api.md has it; empty: it is made of others
+	route            string // as docs/reference/api.md has it, or two with "and" between; empty: it is made of others
 	scope            string // that the API key needs, or two with "and" between; empty: no API key needed
 	noOutput         bool   // the command has no flag --output
 	resumes          bool   // repeating an interrupted command resumes it

@@ -12,8 +12,8 @@ func (s orderGroup) ordersCancelSubscription() *cobra.Command {
 	var now bool
 	return s.command(spec{
 		use: "cancel-subscription ORDER_NO", short: "End a subscription with its period, or now",
-		long: `End the subscription of an order with the period that is paid for, or now with --now. Nothing is sent back,
-and the license works until the end of the time that is paid for. The command asks for confirmation on a terminal.`,
+		long: `End the subscription of an order with the paid period, or now with --now. No money is refunded, and
+the license works until the end of the paid time. The command asks for confirmation on a terminal.`,
 		example: `  licet orders cancel-subscription ` + exampleOrder + `
   licet orders cancel-subscription ` + exampleOrder + ` --now`,
 		route: "POST /v1/orders/{order_no}/subscription/cancel", scope: scopeSubscriptions,
@@ -69,9 +69,9 @@ The command asks for confirmation on a terminal.`,
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.StringVar(&change.ProductID, "product-id", "", "another product with the same interval")
-			flags.Int64Var(&change.Amount, "amount", 0, "what each period is to cost, in the minor unit (required)")
-			flags.IntVar(&devices, "max-devices", 0, "the license's limit of devices; 0: unlimited")
-			flags.BoolVar(&now, "now", false, "change it now, not with the next period")
+			flags.Int64Var(&change.Amount, "amount", 0, "price of each period, in minor units (required)")
+			flags.IntVar(&devices, "max-devices", 0, "device limit of the license; 0: unlimited")
+			flags.BoolVar(&now, "now", false, "change the subscription now, not with the next period")
 			_ = cmd.MarkFlagRequired("amount")
 			onceFlag(flags)
 			yesFlag(cmd)

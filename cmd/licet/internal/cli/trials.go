@@ -16,6 +16,7 @@ func (s trialGroup) trialCommands() *cobra.Command {
 
 func (s trialGroup) trialsStart() *cobra.Command {
 	var in client.NewTrial
+	var parts map[string]string
 	return s.command(spec{
 		use: "start PRODUCT_ID DEVICE_ID", short: "Issue a license for a trial and bind the device",
 		long: `Issue a license for a trial and bind the device. The same device gets the same license again
@@ -31,10 +32,11 @@ until an order upgrades it. A product that may be tried once for an e-mail addre
 			fs.StringVar(&in.AccountID, "account-id", "", "`account` of the product; required without an API key")
 			fs.StringVar(&in.Mode, "mode", "", "`mode` of the product: test or live (default without an API key: live)")
 			Complete(cmd, "mode", "test", "live")
+			componentFlag(cmd, &parts)
 			receiptFlags(cmd, &in.ReceiptRequest)
 		},
 		run: func(c *session, args []string) error {
-			in.ProductID, in.DeviceID = args[0], args[1]
+			in.ProductID, in.DeviceID, in.DeviceComponents = args[0], args[1], componentHashes(parts)
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.StartTrial(c.ctx, in, as...))
 			})

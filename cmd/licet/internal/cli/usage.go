@@ -43,19 +43,36 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(similar(cmd, args[0])))
+	near := similar(cmd, args[0])
+	var names []string
+	for _, n := range near {
+		if n.Parent() == cmd {
+			names = append(names, n.Name())
+		} else {
+			names = append(names, n.CommandPath())
+		}
+	}
+	return misnamed{
+		error: fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(names)), near: near,
+	}
+}
+
+// misnamed is the error of a command line whose command does not exist.
+type misnamed struct {
+	error
+	near []*cobra.Command // the suggestions
 }
 
 // similar returns the subcommands that a misspelled name is nearest to. If none is near, similar searches below the
-// subcommands and returns whole command lines.
-func similar(cmd *cobra.Command, typed string) []string {
+// subcommands.
+func similar(cmd *cobra.Command, typed string) []*cobra.Command {
 	cmd.SuggestionsMinimumDistance = most
 	names := cmd.SuggestionsFor(typed)
 	if near := nearest(typed, names); near != "" {
-		return []string{near}
+		return named(cmd.Commands(), near)
 	}
 	if len(names) > 0 {
-		return names[:1] // has the prefix, or another name
+		return named(cmd.Commands(), names[0]) // has the prefix, or another name
 	}
 	var below []*cobra.Command
 	for _, group := range cmd.Commands() {
@@ -67,14 +84,17 @@ func similar(cmd *cobra.Command, typed string) []string {
 	for _, b := range below {
 		names = append(names, b.Name())
 	}
-	near := nearest(typed, names)
-	var lines []string
-	for _, b := range below {
-		if b.Name() == near && len(lines) < shown {
-			lines = append(lines, b.CommandPath())
+	return named(below, nearest(typed, names))
+}
+
+// named returns the first commands with a name.
+func named(commands []*cobra.Command, name string) (found []*cobra.Command) {
+	for _, c := range commands {
+		if c.Name() == name && len(found) < shown {
+			found = append(found, c)
 		}
 	}
-	return lines
+	return found
 }
 
 // shown is the maximum number of suggestions.
@@ -192,8 +212,13 @@ func groupProblem(err error, cmd *cobra.Command) error {
 	return err
 }
 
-// Hint returns the lines after an error in flags or arguments: an example of the command, and where its help is.
-func Hint(cmd *cobra.Command) string {
+// Hint returns the lines after an error in flags or arguments: an example of the command, and where its help is. If the
+// error suggests one other command, the lines are about that command.
+func Hint(cmd *cobra.Command, err error) string {
+	var wrong misnamed
+	if errors.As(err, &wrong) && len(wrong.near) == 1 {
+		cmd = wrong.near[0]
+	}
 	help := "Help: " + cmd.CommandPath() + " --help\n"
 	example := strings.TrimSpace(strings.ReplaceAll(cmd.Example, "\\\n", ""))
 	example, _, _ = strings.Cut(example, "\n")

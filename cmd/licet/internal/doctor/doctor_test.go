@@ -5,16 +5,12 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"licet/client"
-	"licet/cmd/licet/internal/cli"
 	"licet/kv/survey"
 )
 
@@ -140,7 +136,7 @@ func wantOne(t *testing.T, r *Report, level Level, found string) {
 		t.Errorf("want one %s with %q, got %+v", level, found, bad)
 		return
 	}
-	// A page alone helps nobody who has only the program.
+	// Users who have only the program can't open a page of the docs.
 	advice, page, _ := strings.Cut(bad[0].Advice, "docs/")
 	if page != "" && !strings.Contains(advice, "licet ") && !strings.Contains(advice, "etcd") &&
 		!strings.HasPrefix(advice, "use three members") && !strings.HasPrefix(advice, "finish the upgrade") {
@@ -223,26 +219,5 @@ func TestOutput(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &decoded); err != nil || !slices.Equal(decoded.Findings, r.Findings) ||
 		decoded.Problems != 1 || decoded.Warnings != 0 {
 		t.Errorf("%v: %s", err, out.String())
-	}
-}
-
-// TestPaymentsOfLiveMode: only with a live key a warning says that orders can't be paid.
-func TestPaymentsOfLiveMode(t *testing.T) {
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/readyz" {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, `{"code":40300,"message":"no","error":{"reason":"forbidden"}}`)
-		}
-	}))
-	defer service.Close()
-	for key, want := range map[string]bool{"lk_live_a": true, "lk_test_a": false} {
-		var report Report
-		report.Service(t.Context(), cli.Located{URL: service.URL, APIKey: key}, now)
-		got := slices.ContainsFunc(report.Findings, func(f Finding) bool {
-			return f.Level == Warning && f.Check == "payments"
-		})
-		if got != want {
-			t.Errorf("%s: %+v", key, report.Findings)
-		}
 	}
 }

@@ -132,8 +132,6 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 			return true
 		}
 		r.ok(check, "valid, for live mode")
-		r.add(Warning, "payments", "record the payments of a provider of your own: docs/guides/payments.md",
-			"this version has no payment provider for live mode: orders have no pay page")
 		return true
 	case client.HasReason(err, client.ReasonUnauthenticated):
 		r.add(Problem, check,
@@ -151,6 +149,7 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 // account judges the account, as far as the scopes of the API key allow.
 func (r *Report) account(ctx context.Context, api *client.Client) {
 	if usage, err := api.Account(ctx); err == nil {
+		r.payments(usage.PaymentProvider)
 		share := max(part(usage.StoredBytes, usage.LimitBytes), part(usage.StoredKeys, usage.LimitKeys))
 		if share >= budgetShare {
 			r.add(Warning, "account budget", "delete data, or ask the operator for a larger budget: "+
@@ -181,6 +180,18 @@ func (r *Report) account(ctx context.Context, api *client.Client) {
 	default:
 		r.ok("products", "there are products")
 	}
+}
+
+// payments judges the payment provider of the account; empty: there is none.
+func (r *Report) payments(provider string) {
+	const check = "payments"
+	if provider == "" {
+		r.add(Warning, check, "connect Stripe: docs/guides/stripe.md; or create orders with --payment-provider "+
+			"outside, and record their payments yourself: docs/guides/payments.md",
+			"no payment provider charges the orders of this account: orders have no pay page")
+		return
+	}
+	r.ok(check, "%s charges the orders", provider)
 }
 
 // webhooks judges the endpoints.

@@ -3,7 +3,7 @@
 // Package migratetest imitates the APIs of these services in tests.
 //
 // [Service.Fetch] stores the responses of a service's API in a file, page by page. It can be killed at any time, and
-// the same call continues. [Service.Convert] turns such a file, or responses that somebody saved with curl, into rows
+// the same call continues. [Service.Convert] turns such a file, or responses that were saved with curl, into rows
 // of an import. So a file is read from the service once, and can be converted again with other settings.
 //
 // Each service has one function, which reads a response: the licenses, the devices, and the requests for the responses

@@ -111,13 +111,14 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 func (f *fetching) follow(asked *url.URL, next string) error {
 	to, err := asked.Parse(next)
 	if err != nil {
-		return fmt.Errorf("the service names a next page that is no URL: %w", err)
+		return fmt.Errorf("page %s links to a next page that is no URL: %w", asked, err)
 	}
 	if to.Scheme != f.base.Scheme || to.Host != f.base.Host {
-		return fmt.Errorf("the service names a next page on another host, %s, which the token is not for", to.Host)
+		return fmt.Errorf("page %s links to a next page on another host, %s: the token must not be sent there",
+			asked, to.Host)
 	}
 	if to.String() == asked.String() {
-		return fmt.Errorf("the service names %s as the page after itself", to)
+		return fmt.Errorf("page %s links to itself as the next page", to)
 	}
 	f.queue = append(f.queue, to)
 	return nil

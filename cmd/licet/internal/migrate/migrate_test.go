@@ -280,7 +280,7 @@ func TestBadAnswers(t *testing.T) {
 		"no JSON":        {`<html>`, 200, "does not answer in JSON"},
 		"unknown type":   {`{"data":[{"type":"users"}]}`, 200, `type "users"`},
 		"another host":   {`{"data":[],"links":{"next":"https://elsewhere.example/v1"}}`, 200, "another host"},
-		"without end":    {`{"data":[],"links":{"next":"?page[size]=100&page[number]=1"}}`, 200, "the page after itself"},
+		"without end":    {`{"data":[],"links":{"next":"?page[size]=100&page[number]=1"}}`, 200, "links to itself"},
 		"redirect":       {``, 302, "302"},
 		"not found":      {`{}`, 404, "the URL is like https://api.keygen.sh/v1/accounts/ACCOUNT"},
 		"bad token":      {`{}`, 401, "it takes an admin token"},

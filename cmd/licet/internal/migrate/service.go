@@ -21,7 +21,7 @@ type Service struct {
 	perMinute int // how many requests its limits allow
 	accept    string
 	start     []string // the first requests, relative to the API's URL
-	// read reads a response. asked is the request's URL; nil where nobody follows what comes next.
+	// read reads a response. asked is the request's URL; nil if the caller follows no next page.
 	read func(body []byte, asked *url.URL) (page, error)
 	// readCSV reads a file that the service exports; nil: the service exports none.
 	readCSV func(in io.Reader, add func(page) error) error

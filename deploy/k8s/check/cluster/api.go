@@ -1,19 +1,19 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"slices"
 	"strings"
-	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Refusal is why the API server does not accept something: an error, or a warning, which
@@ -30,161 +30,66 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%d: %s", r.Status, r.Message)
 }
 
+// warnings is the context key of the list that gets the warnings of a request.
+type warnings struct{}
+
+// warningHandler adds warnings to the list in their context.
+type warningHandler struct{}
+
+func (warningHandler) HandleWarningHeaderWithContext(ctx context.Context, _ int, _, text string) {
+	if list, ok := ctx.Value(warnings{}).(*[]string); ok {
+		*list = append(*list, text)
+	}
+}
+
 // Apply applies an object as kubectl apply --server-side --validate=strict does, and
 // returns the result. A dry run changes nothing.
 func (c *Cluster) Apply(
 	ctx context.Context, object *unstructured.Unstructured, dry bool,
 ) (*unstructured.Unstructured, error) {
-	path, err := c.path(ctx, object)
-	if err != nil {
-		return nil, err
-	}
-	body, err := json.Marshal(object.Object)
-	if err != nil {
-		return nil, err
-	}
-	query := url.Values{"fieldManager": {"check"}, "fieldValidation": {"Strict"}}
+	options := &client.PatchOptions{FieldManager: "check",
+		Raw: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
 	if dry {
-		query.Set("dryRun", "All")
+		options.DryRun = []string{metav1.DryRunAll}
 	}
-	answer, err := c.call(ctx, http.MethodPatch, path+"?"+query.Encode(), "application/apply-patch+yaml", body)
-	if err != nil {
-		return nil, err
+	var warned []string
+	result := object.DeepCopy()
+	err := c.admin.Patch(context.WithValue(ctx, warnings{}, &warned), result, client.Apply, options)
+	if refused := new(apierrors.StatusError); errors.As(err, &refused) {
+		return nil, &Refusal{Status: int(refused.ErrStatus.Code), Message: refused.ErrStatus.Message}
 	}
-	result := new(unstructured.Unstructured)
-	return result, result.UnmarshalJSON(answer)
+	if err == nil && len(warned) > 0 {
+		err = &Refusal{Message: strings.Join(warned, "; ")}
+	}
+	return result, err
 }
 
-// Get reads an object; path is as in /api/v1/namespaces/licet/secrets/etcd-server-tls.
-func (c *Cluster) Get(ctx context.Context, path string) (*unstructured.Unstructured, error) {
-	answer, err := c.call(ctx, http.MethodGet, path, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	result := new(unstructured.Unstructured)
-	return result, result.UnmarshalJSON(answer)
+// Secret reads a Secret.
+func (c *Cluster) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	secret := new(corev1.Secret)
+	return secret, c.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
 }
 
 // Token makes a token of a service account, as pods get it.
 func (c *Cluster) Token(ctx context.Context, namespace, account string) (string, error) {
-	body := []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":600}}`)
-	answer, err := c.call(ctx, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
-		"application/json", body)
-	if err != nil {
-		return "", err
-	}
-	var token struct{ Status struct{ Token string } }
-	return token.Status.Token, json.Unmarshal(answer, &token)
-}
-
-// Served waits until the server knows the kinds of a custom resource.
-func (c *Cluster) Served(ctx context.Context, definition *unstructured.Unstructured) error {
-	path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + definition.GetName()
-	for {
-		have, err := c.Get(ctx, path)
-		if err != nil {
-			return err
-		}
-		// At first the conditions are there and null.
-		if conditions, _, err := unstructured.NestedSlice(have.Object, "status", "conditions"); err == nil &&
-			established(conditions) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-func established(conditions []any) bool {
-	return slices.ContainsFunc(conditions, func(condition any) bool {
-		m, ok := condition.(map[string]any)
-		return ok && m["type"] == "Established" && m["status"] == "True"
-	})
+	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	request := &authenticationv1.TokenRequest{}
+	err := c.admin.SubResource("token").Create(ctx, of, request)
+	return request.Status.Token, err
 }
 
 // Status returns the HTTP status of a call without a body, with a token.
-func (c *Cluster) Status(ctx context.Context, token, method, path string) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, nil)
+func (c *Cluster) Status(ctx context.Context, token, method, path string) (status int, err error) {
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = token
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	by, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return 0, err
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := c.http.Do(request)
-	if err != nil {
-		return 0, err
+	result := by.Verb(method).AbsPath(path).Do(ctx).StatusCode(&status)
+	if status == 0 {
+		return 0, result.Error()
 	}
-	return answer.StatusCode, answer.Body.Close()
-}
-
-// call makes one call as the administrator. A warning is a refusal.
-func (c *Cluster) call(ctx context.Context, method, path, media string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+adminToken)
-	request.Header.Set("Accept", "application/json")
-	if media != "" {
-		request.Header.Set("Content-Type", media)
-	}
-	answer, err := c.http.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(answer.Body)
-	if err := errors.Join(err, answer.Body.Close()); err != nil {
-		return nil, err
-	}
-	if answer.StatusCode/100 != 2 {
-		var status struct{ Message string }
-		if json.Unmarshal(text, &status) != nil || status.Message == "" {
-			status.Message = string(text)
-		}
-		return nil, &Refusal{Status: answer.StatusCode, Message: status.Message}
-	}
-	if warnings := answer.Header.Values("Warning"); len(warnings) > 0 {
-		return nil, &Refusal{Message: strings.Join(warnings, "; ")}
-	}
-	return text, nil
-}
-
-// resources are the kinds of an API group, as the server lists them.
-type resources struct {
-	Resources []struct {
-		Name, Kind string
-		Namespaced bool
-	}
-}
-
-// path returns the path of an object.
-func (c *Cluster) path(ctx context.Context, object *unstructured.Unstructured) (string, error) {
-	group := "/apis/" + object.GetAPIVersion()
-	if !strings.Contains(object.GetAPIVersion(), "/") {
-		group = "/api/" + object.GetAPIVersion()
-	}
-	known := c.kinds[group]
-	if known == nil {
-		answer, err := c.call(ctx, http.MethodGet, group, "", nil)
-		if err != nil {
-			return "", fmt.Errorf("kinds of %s: %w", object.GetAPIVersion(), err)
-		}
-		known = new(resources)
-		if err := json.Unmarshal(answer, known); err != nil {
-			return "", err
-		}
-		c.kinds[group] = known
-	}
-	for _, r := range known.Resources {
-		if r.Kind != object.GetKind() || strings.Contains(r.Name, "/") {
-			continue
-		}
-		if !r.Namespaced {
-			return group + "/" + r.Name + "/" + object.GetName(), nil
-		}
-		return group + "/namespaces/" + object.GetNamespace() + "/" + r.Name + "/" + object.GetName(), nil
-	}
-	return "", fmt.Errorf("the API server knows no %s of %s", object.GetKind(), object.GetAPIVersion())
+	return status, nil
 }

@@ -4,6 +4,6 @@
 //
 // The map of the package:
 //
-//	cluster.go  the processes, their certificates, start and stop
+//	cluster.go  start and stop, by envtest of controller-runtime
 //	api.go      requests to the API server
 package cluster

@@ -1,0 +1,74 @@
+package node_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"licet/internal/nodetest"
+	"licet/licensing"
+	"licet/node/service"
+)
+
+// TestWrongClockGivesNoLease: a node whose clock is not known to agree with others gives and renews no lease, takes
+// none, and says of none how long it lasts. It takes back what a device gives back. The other nodes are not harmed, and
+// the node does all that once its clock agrees.
+func TestWrongClockGivesNoLease(t *testing.T) {
+	for _, off := range []time.Duration{-time.Hour, 9 * 24 * time.Hour} {
+		for _, devices := range []int{3, 17} {
+			t.Run(fmt.Sprint(off, ", ", devices, " devices"), func(t *testing.T) {
+				t.Parallel()
+				right, wrong := &nodetest.Clock{}, &nodetest.Clock{}
+				wrong.Advance(off)
+				began := right.Now()
+				comparison := nodetest.NewComparison(func() (wall time.Time, elapsed time.Duration) {
+					return wrong.Now(), right.Now().Sub(began)
+				}) // has compared nothing yet, as after the start of a node
+				n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(right))
+				inDoubt := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(wrong),
+					func(cfg *service.Config) { cfg.Clocks = comparison })
+				key := floating(t, n, devices)
+				target := licensing.Target{Key: key}
+				refused := func(device string) {
+					t.Helper()
+					_, err := nodetest.Activate(nodetest.Context(t), inDoubt, key, device)
+					nodetest.WantError(t, err, licensing.ErrClockInDoubt)
+				}
+
+				refused("device 0")
+				for i := range devices {
+					nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+				}
+				right.Advance(lease / 2)
+				wrong.Advance(lease / 2)
+				refused("device 0") // would be renewed
+				refused("another")
+				validate := licensing.ValidateLicense{Target: target, Device: "device 1"}
+				_, err := inDoubt.ValidateLicense(nodetest.Context(t), validate)
+				nodetest.WantError(t, err, licensing.ErrClockInDoubt)
+				valid, err := n.ValidateLicense(nodetest.Context(t), validate)
+				if err != nil || valid.LeaseLeft != lease {
+					t.Errorf("the right node answers %v left, %v", valid.LeaseLeft, err)
+				}
+				back, err := inDoubt.DeactivateDevice(nodetest.Context(t),
+					licensing.DeactivateDevice{Target: target, Device: "device 2"})
+				if err != nil || !back.Removed || back.License.CurrentDevices != devices-1 {
+					t.Errorf("given back: %v, %d devices, %v", back.Removed, back.License.CurrentDevices, err)
+				}
+				nodetest.MustActivate(t, n, key, "another")
+
+				right.Advance(lease/2 + licensing.LeaseGuard)
+				wrong.Advance(lease/2 + licensing.LeaseGuard)
+				refused("one more")
+				if got := nodetest.MustActivate(t, n, key, "one more"); got.LeaseLeft != lease {
+					t.Errorf("the right node gives %v", got.LeaseLeft)
+				}
+				wrong.Advance(-off)
+				nodetest.MeetNodes(comparison, 0, 0)
+				if got := nodetest.MustActivate(t, inDoubt, key, "one more"); got.LeaseLeft != lease {
+					t.Errorf("the node that was wrong gives %v", got.LeaseLeft)
+				}
+			})
+		}
+	}
+}
