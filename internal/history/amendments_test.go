@@ -136,7 +136,7 @@ func (r *run) changeSubscriptions() {
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 300+number, 0)
+			r.press(order.OrderNo, 300+number, 0, nil)
 			c := &changer{run: r, order: order.OrderNo, random: random, number: number}
 			if !c.begun() {
 				return

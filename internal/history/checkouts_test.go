@@ -257,8 +257,9 @@ func (r *run) checkOut() {
 				return
 			}
 			var pressed sync.WaitGroup
+			recorded := make(chan struct{}) // by the shop, as paid outside
 			for buyer := range pressing {
-				pressed.Go(func() { r.press(order.OrderNo, number, buyer) })
+				pressed.Go(func() { r.press(order.OrderNo, number, buyer, recorded) })
 			}
 			if random.IntN(2) == 0 {
 				pressed.Go(func() {
@@ -270,7 +271,10 @@ func (r *run) checkOut() {
 				})
 			}
 			if paidMeanwhile(number) {
-				pressed.Go(func() { r.recordMeanwhile(order.OrderNo, number) })
+				pressed.Go(func() {
+					defer close(recorded)
+					r.recordMeanwhile(order.OrderNo, number)
+				})
 			}
 			pressed.Wait()
 		})
@@ -278,8 +282,9 @@ func (r *run) checkOut() {
 	group.Wait()
 }
 
-// press is what one buyer of an order does: press Pay, and at the checkout pay or let it expire.
-func (r *run) press(orderNo string, number, buyer int) {
+// press is what one buyer of an order does: press Pay, and at the checkout pay or let it expire. Some buyers pay only
+// when the shop has recorded an outside payment.
+func (r *run) press(orderNo string, number, buyer int, recorded <-chan struct{}) {
 	random := r.random("press", uint64(number), uint64(buyer))
 	for range 3 {
 		url := ""
@@ -295,8 +300,8 @@ func (r *run) press(orderNo string, number, buyer int) {
 		if !done || url == "" {
 			return
 		}
-		if paidMeanwhile(number) { // so that the shop's payment may come first
-			time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+		if paidMeanwhile(number) && random.IntN(2) == 0 {
+			<-recorded
 		}
 		state := r.till.pay(url, random.IntN(3) > 0)
 		if state.Outcome == payment.OutcomeDone && paidMeanwhile(number) && random.IntN(3) > 0 {

@@ -122,7 +122,7 @@ func (r *run) dispute() {
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 200+number, 0)
+			r.press(order.OrderNo, 200+number, 0, nil)
 			var late sync.WaitGroup
 			if number == 0 {
 				late.Go(func() { r.suspendSold(order.OrderNo) })

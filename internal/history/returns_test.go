@@ -53,7 +53,7 @@ func (r *run) returnInvoices() {
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 400+number, 0)
+			r.press(order.OrderNo, 400+number, 0, nil)
 			c := &returner{changer: changer{run: r, order: order.OrderNo, random: random, number: number}}
 			if !c.begun() {
 				return

@@ -193,7 +193,7 @@ func (r *run) subscribe() {
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 100+number, 0)
+			r.press(order.OrderNo, 100+number, 0, nil)
 			var late sync.WaitGroup
 			for range subscriptionSteps {
 				for _, object := range r.till.step(order.OrderNo, random) {
