@@ -27,13 +27,6 @@ func (d *Desk) ProviderOf(owner licensing.Owner) licensing.PaymentProvider {
 	return ""
 }
 
-func (d *Desk) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
-	if provider := d.providers.Of(owner); provider != nil && provider.Name() == name {
-		return provider
-	}
-	return nil
-}
-
 // Callback verifies the signature of a callback for an owner over its raw body, and returns the object that the
 // callback names. It returns ErrSignature if the signature is wrong or too old, or if the owner has no provider.
 func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (Object, error) {

@@ -184,61 +184,21 @@ func setOutcome(refund *licensing.Payment, state State) {
 	}
 }
 
-// isFurther reports whether a record is that of a further payment of an order; nil is none.
-func isFurther(p *licensing.Payment, order *licensing.Order) bool {
-	return p != nil && p.OrderNo == order.OrderNo &&
-		(p.Kind == licensing.KindOfInvoice || p.Kind == licensing.KindOfSecond)
-}
-
-// furtherPayment returns the record of the further payment that a refund or a dispute at the provider is of; nil: it is
-// of none of the order. The callback may come before that of the payment.
-func (d *Desk) furtherPayment(
-	ctx context.Context, provider Provider, order licensing.Order, state State,
-) (*licensing.Payment, error) {
-	named := licensing.Payment{Provider: provider.Name(), Reference: state.Payment}
-	invoice := order.Subscribed() && state.Invoice != ""
-	if invoice {
-		named.Reference = state.Invoice
-	}
-	// Of a refund of our own, the provider may not tell the invoice.
-	if open, found := order.OpenReturn(state.Refund); found {
-		named.Reference = open.Of
-	} else if state.Refund != "" {
-		refund, err := d.readReturn(ctx, order, state.Refund)
-		if err != nil {
-			return nil, err
-		}
-		if refund != nil {
-			named.Reference = refund.Refunds
-		}
-	}
-	further, err := d.node.ReadPayment(ctx, order.Owner, named)
-	if err != nil || further != nil {
-		return further, err
-	}
-	if invoice {
-		err = d.findInvoices(ctx, provider, order)
-	} else {
-		err = d.lookAtSecond(ctx, provider, order, state.Payment)
-	}
-	if err == nil {
-		further, err = d.node.ReadPayment(ctx, order.Owner, named)
-	}
-	if invoice && err == nil && further == nil {
-		err = providerFailed(errNoInvoice)
-	}
-	return further, err
-}
-
-// lookAtSecond asks about a payment of an order that may be a second payment, and records it.
-func (d *Desk) lookAtSecond(ctx context.Context, provider Provider, order licensing.Order, id string) error {
-	state, err := d.look(ctx, provider, Object{Kind: ObjectPayment, ID: id})
-	switch {
-	case errors.Is(err, ErrUnknownObject):
+// acceptsRefund refuses a refund of an amount that the provider of an order can't send back. 0 is all that is left.
+func (d *Desk) acceptsRefund(ctx context.Context, owner licensing.Owner, orderNo string, amount int64) error {
+	if amount == 0 {
 		return nil
-	case err != nil:
-		return providerFailed(err)
 	}
-	_, err = d.record(ctx, provider, order, state)
-	return err
+	order, err := d.node.Order(ctx, owner, orderNo)
+	switch {
+	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
+		return nil // unless the request is repeated, it gets this answer
+	case err != nil:
+		return err
+	}
+	provider := d.calling(order.PaidThrough(), owner)
+	if provider == nil {
+		return nil
+	}
+	return provider.AcceptsRefund(licensing.Payment{Amount: amount, Currency: order.Currency})
 }

@@ -7,9 +7,6 @@ import (
 	"licet/licensing"
 )
 
-// errNoInvoice makes the provider repeat the callback about a refund.
-var errNoInvoice = errors.New("the refunded invoice is not recorded yet")
-
 // recordFurtherRefund stores what the provider says about a refund of a further payment of an order: our own, or made
 // at the provider.
 func (d *Desk) recordFurtherRefund(

@@ -3,7 +3,6 @@ package payment
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"licet/internal/fair"
 	"licet/licensing"
@@ -58,20 +57,6 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	return d.checkout(ctx, provider, order)
 }
 
-// Confirm marks an order as paid when the provider reports the payment. The provider and its reference of the payment
-// must be set. Repeated reports pay the order once. Confirm refunds a payment for a canceled order before it returns.
-// If that fails, the order keeps the refund as due, and the provider's next report or a pass of SendRefundsDue tries
-// again.
-func (d *Desk) Confirm(
-	ctx context.Context, order licensing.Order, payment licensing.Payment,
-) (licensing.Order, error) {
-	result, err := d.node.PayOrder(ctx, order, payment)
-	if err != nil || !result.RefundDue {
-		return result.Order(), err
-	}
-	return d.sendRefund(ctx, result.Order(), false)
-}
-
 // Cancel cancels an order at the customer's request.
 func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	result, err := d.node.CancelOrder(ctx, order)
@@ -84,16 +69,4 @@ func (d *Desk) Canceled(ctx context.Context, order licensing.Order) {
 	if provider := d.checkoutProvider(order); provider != nil {
 		_ = d.endCheckout(ctx, provider, order)
 	}
-}
-
-// providerFailed returns the error for a client when the provider has failed with err. An error of the service itself
-// stays as it is.
-func providerFailed(err error) error {
-	if errors.As(err, new(*licensing.Error)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", &licensing.Error{
-		Reason:  licensing.ReasonProviderFailed,
-		Message: "the payment provider failed; try again",
-	}, err)
 }

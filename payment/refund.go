@@ -55,25 +55,6 @@ func (d *Desk) Refund(
 	return order, false, err
 }
 
-// acceptsRefund refuses a refund of an amount that the provider of an order can't send back. 0 is all that is left.
-func (d *Desk) acceptsRefund(ctx context.Context, owner licensing.Owner, orderNo string, amount int64) error {
-	if amount == 0 {
-		return nil
-	}
-	order, err := d.node.Order(ctx, owner, orderNo)
-	switch {
-	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
-		return nil // unless the request is repeated, it gets this answer
-	case err != nil:
-		return err
-	}
-	provider := d.calling(order.PaidThrough(), owner)
-	if provider == nil {
-		return nil
-	}
-	return provider.AcceptsRefund(licensing.Payment{Amount: amount, Currency: order.Currency})
-}
-
 // SendRefundsDue tries all refunds that are due and that no node has tried recently. It is a sweep for
 // service.Sweeps. Any number of nodes may run it.
 func (d *Desk) SendRefundsDue(ctx context.Context) error {

@@ -7,21 +7,6 @@ import (
 	"licet/licensing"
 )
 
-// errUnpaid makes the provider repeat the callback about a refund or a dispute.
-var errUnpaid = errors.New("the payment of the subscription is not recorded yet")
-
-// unpaid returns the error for a refund or a dispute of a subscription that is not paid: nil if the order does not
-// count the payment, since the payment does not fit the order.
-func (d *Desk) unpaid(ctx context.Context, provider Provider, order licensing.Order, state State) error {
-	unmatched, err := d.node.ReadPayment(ctx, order.Owner, licensing.Payment{
-		Kind: licensing.KindOfUnmatched, Provider: provider.Name(), Reference: state.Payment,
-	})
-	if err != nil || unmatched != nil {
-		return err
-	}
-	return providerFailed(errUnpaid)
-}
-
 // recordRefundState stores what the provider says about a refund that a callback named: the open refund of the order,
 // a refund that has a record and fails after it was made, or a refund that was made at the provider.
 func (d *Desk) recordRefundState(
@@ -85,24 +70,6 @@ func (d *Desk) recordKnownRefund(
 		err = d.node.TakeBackRefund(ctx, order, *recorded)
 	}
 	return order, true, err
-}
-
-// paidBefore returns an order after its payment: a callback about a refund may come before the payment is recorded. The
-// payment of a subscription says too little: only its checkout or its invoice pays the order.
-func (d *Desk) paidBefore(
-	ctx context.Context, provider Provider, order licensing.Order, state State,
-) (licensing.Order, error) {
-	if !order.PaidAt.IsZero() || state.Payment == "" || !order.Interval.IsZero() {
-		return order, nil
-	}
-	paid, err := d.look(ctx, provider, Object{Kind: ObjectPayment, ID: state.Payment})
-	switch {
-	case errors.Is(err, ErrUnknownObject):
-		return order, nil
-	case err != nil:
-		return licensing.Order{}, providerFailed(err)
-	}
-	return d.record(ctx, provider, order, paid)
 }
 
 // noteRefund records a refund that was made at the provider, and then asks the provider again: once the refund has a

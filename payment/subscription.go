@@ -77,37 +77,6 @@ func (d *Desk) recordFirst(
 	return d.record(ctx, provider, order, invoice)
 }
 
-// recordInvoice stores a paid invoice. It is a no-op for the invoice that was paid with the payment of the order.
-func (d *Desk) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
-	if problem := fitsSubscription(order, state); problem != nil {
-		return d.node.RecordUnmatched(ctx, order, licensing.Payment{
-			Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment, Amount: state.Amount,
-			Currency: state.Currency, PaidAt: state.At,
-		}, problem)
-	}
-	return d.node.RecordInvoice(ctx, order, licensing.Payment{
-		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment,
-		Amount: state.Amount, Currency: state.Currency, PaidAt: state.At, PeriodStart: state.PeriodStart,
-		PeriodEnd: state.PeriodEnd, Fee: state.Fee,
-	})
-}
-
-// fitsSubscription returns an error if an invoice at the provider can't be of the order's subscription.
-func fitsSubscription(order licensing.Order, state State) error {
-	switch {
-	case state.OrderNo != order.OrderNo:
-		return fmt.Errorf("the invoice is of the order %q", state.OrderNo)
-	case state.Live != (order.Owner.Mode == licensing.Live):
-		return fmt.Errorf("the invoice is live: %t, but the order is of mode %s", state.Live, order.Owner.Mode)
-	case state.Subscription != order.Subscription:
-		return fmt.Errorf("the invoice is of the subscription %q", state.Subscription)
-	case state.Currency != order.Currency || state.Amount < 0 || state.Amount > licensing.MaxAmount:
-		return fmt.Errorf("the invoice is of %d %s, but the order is in %s", state.Amount, state.Currency,
-			order.Currency)
-	}
-	return nil
-}
-
 // askSubscription asks the provider about the subscription of an order, and records the answer. If another answer was
 // recorded since the order was read, askSubscription asks again: so an older answer never replaces a newer answer.
 //
@@ -187,14 +156,6 @@ func (d *Desk) subscriptionState(
 	return state, refused, providerError(err)
 }
 
-// providerError is providerFailed for an error that may be nil.
-func providerError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return providerFailed(err)
-}
-
 func statusOf(outcome Outcome) licensing.SubscriptionStatus {
 	switch outcome {
 	case OutcomeDone:
@@ -203,40 +164,6 @@ func statusOf(outcome Outcome) licensing.SubscriptionStatus {
 		return licensing.SubscriptionCanceled
 	}
 	return licensing.SubscriptionPastDue
-}
-
-// findInvoices records the paid invoices of a subscription that have no record, the oldest first.
-func (d *Desk) findInvoices(ctx context.Context, provider Provider, order licensing.Order) error {
-	ids, err := provider.Invoices(ctx, order)
-	if err != nil {
-		return providerError(err)
-	}
-	for i := len(ids) - 1; i >= 0; i-- {
-		recorded, err := d.node.InvoiceRecorded(ctx, order.Owner, provider.Name(), ids[i])
-		if err != nil {
-			return err
-		}
-		if recorded {
-			continue
-		}
-		state, err := d.look(ctx, provider, Object{Kind: ObjectInvoice, ID: ids[i]})
-		switch {
-		case errors.Is(err, ErrUnknownObject):
-		case err != nil:
-			return providerError(err)
-		case state.Outcome == OutcomeDone:
-			if err := d.recordInvoice(ctx, provider, order, state); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// AskSandboxDue asks the sandbox about all subscriptions that renew or end by now. It is a sweep for
-// service.Sweeps. Any number of nodes may run it.
-func (d *Desk) AskSandboxDue(ctx context.Context) error {
-	return d.node.EachSandboxDue(ctx, d.askCheckout)
 }
 
 // askSubscriptionDue asks the provider about a subscription about which a sweep must ask.
