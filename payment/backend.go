@@ -5,11 +5,22 @@ import (
 	"errors"
 	"fmt"
 
+	"licet/internal/fair"
 	"licet/licensing"
+	"licet/node/service"
 )
 
-func (d *Desk) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
-	if provider := d.providers.Of(owner); provider != nil && provider.Name() == name {
+// backend is the node with the orders and the providers with the money. All parts of a desk share it.
+type backend struct {
+	node      *service.Service
+	providers Providers
+	// asks holds the turns of callers who ask about the same object, by the number of the order or the id of the
+	// dispute. Fairly bounds how many ask at the same time.
+	asks *fair.Places[string]
+}
+
+func (b *backend) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
+	if provider := b.providers.Of(owner); provider != nil && provider.Name() == name {
 		return provider
 	}
 	return nil
@@ -17,8 +28,8 @@ func (d *Desk) calling(name licensing.PaymentProvider, owner licensing.Owner) Pr
 
 // checkoutProvider returns the provider that has the checkout of an order; nil if the owner has that provider no more.
 // An order that was paid outside meanwhile does not name the provider of its checkout.
-func (d *Desk) checkoutProvider(order licensing.Order) Provider {
-	provider := d.providers.Of(order.Owner)
+func (b *backend) checkoutProvider(order licensing.Order) Provider {
+	provider := b.providers.Of(order.Owner)
 	if provider == nil || order.Provider != provider.Name() && order.Provider != licensing.ProviderOutside {
 		return nil
 	}
@@ -26,7 +37,7 @@ func (d *Desk) checkoutProvider(order licensing.Order) Provider {
 }
 
 // look asks the provider about an object.
-func (d *Desk) look(ctx context.Context, provider Provider, object Object) (State, error) {
+func (b *backend) look(ctx context.Context, provider Provider, object Object) (State, error) {
 	span := startSpan(ctx, operationLook)
 	state, err := provider.Look(ctx, object)
 	endSpan(span, err)

@@ -10,6 +10,15 @@
 // handlers (pay.go). The tests kill a node between any two steps of a payment or a refund, with a provider that
 // outlives the node.
 //
+// The Desk consists of parts. Each part calls only parts above it in this list:
+//
+//   - returns and refunds: send back payments
+//   - invoices, checkouts and subscriptions: take and record payments
+//   - payments: finds the payment of a refund or a dispute
+//   - refundCallbacks and disputes: record what happened at the provider
+//   - callbacks: calls the part for the object that a callback names
+//   - plays: calls callbacks for the sandbox, as a provider would
+//
 // Files:
 //
 //   - provider.go: the interface of providers

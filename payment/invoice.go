@@ -4,19 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"licet/licensing"
 )
 
+// invoices records the paid invoices of subscriptions.
+type invoices struct {
+	*backend
+}
+
 // recordInvoice stores a paid invoice. It is a no-op for the invoice that was paid with the payment of the order.
-func (d *Desk) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
+func (i *invoices) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
 	if problem := fitsSubscription(order, state); problem != nil {
-		return d.node.RecordUnmatched(ctx, order, licensing.Payment{
+		return i.node.RecordUnmatched(ctx, order, licensing.Payment{
 			Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment, Amount: state.Amount,
 			Currency: state.Currency, PaidAt: state.At,
 		}, problem)
 	}
-	return d.node.RecordInvoice(ctx, order, licensing.Payment{
+	return i.node.RecordInvoice(ctx, order, licensing.Payment{
 		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment,
 		Amount: state.Amount, Currency: state.Currency, PaidAt: state.At, PeriodStart: state.PeriodStart,
 		PeriodEnd: state.PeriodEnd, Fee: state.Fee,
@@ -40,26 +46,26 @@ func fitsSubscription(order licensing.Order, state State) error {
 }
 
 // findInvoices records the paid invoices of a subscription that have no record, the oldest first.
-func (d *Desk) findInvoices(ctx context.Context, provider Provider, order licensing.Order) error {
+func (i *invoices) findInvoices(ctx context.Context, provider Provider, order licensing.Order) error {
 	ids, err := provider.Invoices(ctx, order)
 	if err != nil {
 		return providerError(err)
 	}
-	for i := len(ids) - 1; i >= 0; i-- {
-		recorded, err := d.node.InvoiceRecorded(ctx, order.Owner, provider.Name(), ids[i])
+	for _, id := range slices.Backward(ids) {
+		recorded, err := i.node.InvoiceRecorded(ctx, order.Owner, provider.Name(), id)
 		if err != nil {
 			return err
 		}
 		if recorded {
 			continue
 		}
-		state, err := d.look(ctx, provider, Object{Kind: ObjectInvoice, ID: ids[i]})
+		state, err := i.look(ctx, provider, Object{Kind: ObjectInvoice, ID: id})
 		switch {
 		case errors.Is(err, ErrUnknownObject):
 		case err != nil:
 			return providerError(err)
 		case state.Outcome == OutcomeDone:
-			if err := d.recordInvoice(ctx, provider, order, state); err != nil {
+			if err := i.recordInvoice(ctx, provider, order, state); err != nil {
 				return err
 			}
 		}

@@ -11,17 +11,30 @@ import (
 
 // Desk takes and refunds payments of orders. Make it with [NewDesk]. It is safe for concurrent use.
 type Desk struct {
-	node      *service.Service
-	providers Providers
-	// The turns of callers who ask about the same object: of Check by the number of the order, and of others by the
-	// number of the order or the id of the dispute. Fairly bounds how many ask at the same time.
-	checks, asks *fair.Places[string]
+	*backend
+	*checkouts
+	*subscriptions
+	*refunds
+	*returns
+	*disputes
+	*callbacks
+	*plays
 }
 
 // NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.
 func NewDesk(n *service.Service, providers Providers) *Desk {
+	b := &backend{node: n, providers: providers, asks: fair.NewTurns[string]()}
+	invoices := &invoices{b}
+	returns := &returns{b}
+	refunds := &refunds{b, returns}
+	checkouts := &checkouts{b, refunds, returns, fair.NewTurns[string]()}
+	subscriptions := &subscriptions{b, checkouts, invoices}
+	payments := &payments{b, checkouts, invoices, returns}
+	disputes := &disputes{b, payments}
+	callbacks := &callbacks{b, checkouts, subscriptions, &refundCallbacks{b, payments, refunds}, disputes}
 	return &Desk{
-		node: n, providers: providers, checks: fair.NewTurns[string](), asks: fair.NewTurns[string](),
+		backend: b, checkouts: checkouts, subscriptions: subscriptions, refunds: refunds, returns: returns,
+		disputes: disputes, callbacks: callbacks, plays: &plays{b, refunds, callbacks},
 	}
 }
 
@@ -30,7 +43,7 @@ func NewDesk(n *service.Service, providers Providers) *Desk {
 // refund is due that no node has tried recently, Pay tries the refund.
 func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.Order, redirect string, err error) {
 	if order.RefundDue {
-		paid, err = d.sendRefund(ctx, order, true)
+		paid, err = d.refunds.sendRefund(ctx, order, true)
 		return paid, "", err
 	}
 	if !order.PaidAt.IsZero() {
@@ -47,14 +60,14 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 		return licensing.Order{}, "", err
 	}
 	if provider.Name() == licensing.ProviderSandbox { // which completes every payment at once
-		paid, err = d.settleInSandbox(ctx, order, licensing.SandboxPaid)
+		paid, err = d.plays.settleInSandbox(ctx, order, licensing.SandboxPaid)
 		if !errors.Is(err, licensing.ErrNothingPending) {
 			return paid, "", err
 		}
-		paid, _, _, err = d.beginCheckout(ctx, provider, order)
+		paid, _, _, err = d.checkouts.beginCheckout(ctx, provider, order)
 		return paid, "", err
 	}
-	return d.checkout(ctx, provider, order)
+	return d.checkouts.checkout(ctx, provider, order)
 }
 
 // Cancel cancels an order at the customer's request.
@@ -67,6 +80,6 @@ func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Ord
 // Canceled ends the open checkout of a canceled order. If that fails, a sweep tries again.
 func (d *Desk) Canceled(ctx context.Context, order licensing.Order) {
 	if provider := d.checkoutProvider(order); provider != nil {
-		_ = d.endCheckout(ctx, provider, order)
+		_ = d.checkouts.endCheckout(ctx, provider, order)
 	}
 }

@@ -13,10 +13,19 @@ var errUnpaid = errors.New("the payment of the subscription is not recorded yet"
 // errNoInvoice makes the provider repeat the callback about a refund.
 var errNoInvoice = errors.New("the refunded invoice is not recorded yet")
 
+// payments finds the payment that a refund or a dispute at the provider is of: the callback may come before that of the
+// payment.
+type payments struct {
+	*backend
+	checkouts *checkouts
+	invoices  *invoices
+	returns   *returns
+}
+
 // unpaid returns the error for a refund or a dispute of a subscription that is not paid: nil if the order does not
 // count the payment, since the payment does not fit the order.
-func (d *Desk) unpaid(ctx context.Context, provider Provider, order licensing.Order, state State) error {
-	unmatched, err := d.node.ReadPayment(ctx, order.Owner, licensing.Payment{
+func (p *payments) unpaid(ctx context.Context, provider Provider, order licensing.Order, state State) error {
+	unmatched, err := p.node.ReadPayment(ctx, order.Owner, licensing.Payment{
 		Kind: licensing.KindOfUnmatched, Provider: provider.Name(), Reference: state.Payment,
 	})
 	if err != nil || unmatched != nil {
@@ -27,20 +36,20 @@ func (d *Desk) unpaid(ctx context.Context, provider Provider, order licensing.Or
 
 // paidBefore returns an order after its payment: a callback about a refund may come before the payment is recorded. The
 // payment of a subscription says too little: only its checkout or its invoice pays the order.
-func (d *Desk) paidBefore(
+func (p *payments) paidBefore(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (licensing.Order, error) {
 	if !order.PaidAt.IsZero() || state.Payment == "" || !order.Interval.IsZero() {
 		return order, nil
 	}
-	paid, err := d.look(ctx, provider, Object{Kind: ObjectPayment, ID: state.Payment})
+	paid, err := p.look(ctx, provider, Object{Kind: ObjectPayment, ID: state.Payment})
 	switch {
 	case errors.Is(err, ErrUnknownObject):
 		return order, nil
 	case err != nil:
 		return licensing.Order{}, providerFailed(err)
 	}
-	return d.record(ctx, provider, order, paid)
+	return p.checkouts.record(ctx, provider, order, paid)
 }
 
 // isFurther reports whether a record is that of a further payment of an order; nil is none.
@@ -51,7 +60,7 @@ func isFurther(p *licensing.Payment, order *licensing.Order) bool {
 
 // furtherPayment returns the record of the further payment that a refund or a dispute at the provider is of; nil: it is
 // of none of the order. The callback may come before that of the payment.
-func (d *Desk) furtherPayment(
+func (p *payments) furtherPayment(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (*licensing.Payment, error) {
 	named := licensing.Payment{Provider: provider.Name(), Reference: state.Payment}
@@ -63,7 +72,7 @@ func (d *Desk) furtherPayment(
 	if open, found := order.OpenReturn(state.Refund); found {
 		named.Reference = open.Of
 	} else if state.Refund != "" {
-		refund, err := d.readReturn(ctx, order, state.Refund)
+		refund, err := p.returns.readReturn(ctx, order, state.Refund)
 		if err != nil {
 			return nil, err
 		}
@@ -71,17 +80,17 @@ func (d *Desk) furtherPayment(
 			named.Reference = refund.Refunds
 		}
 	}
-	further, err := d.node.ReadPayment(ctx, order.Owner, named)
+	further, err := p.node.ReadPayment(ctx, order.Owner, named)
 	if err != nil || further != nil {
 		return further, err
 	}
 	if invoice {
-		err = d.findInvoices(ctx, provider, order)
+		err = p.invoices.findInvoices(ctx, provider, order)
 	} else {
-		err = d.lookAtSecond(ctx, provider, order, state.Payment)
+		err = p.lookAtSecond(ctx, provider, order, state.Payment)
 	}
 	if err == nil {
-		further, err = d.node.ReadPayment(ctx, order.Owner, named)
+		further, err = p.node.ReadPayment(ctx, order.Owner, named)
 	}
 	if invoice && err == nil && further == nil {
 		err = providerFailed(errNoInvoice)
@@ -90,14 +99,14 @@ func (d *Desk) furtherPayment(
 }
 
 // lookAtSecond asks about a payment of an order that may be a second payment, and records it.
-func (d *Desk) lookAtSecond(ctx context.Context, provider Provider, order licensing.Order, id string) error {
-	state, err := d.look(ctx, provider, Object{Kind: ObjectPayment, ID: id})
+func (p *payments) lookAtSecond(ctx context.Context, provider Provider, order licensing.Order, id string) error {
+	state, err := p.look(ctx, provider, Object{Kind: ObjectPayment, ID: id})
 	switch {
 	case errors.Is(err, ErrUnknownObject):
 		return nil
 	case err != nil:
 		return providerFailed(err)
 	}
-	_, err = d.record(ctx, provider, order, state)
+	_, err = p.checkouts.record(ctx, provider, order, state)
 	return err
 }

@@ -20,8 +20,15 @@ var errRivals = errors.New("other requests keep changing the subscription: try a
 // errSubscriptionEnds is the refusal of a change of a subscription that has ended meanwhile.
 var errSubscriptionEnds = errors.New("the subscription has ended, or is being ended")
 
+// subscriptions records what providers say about subscriptions, and changes subscriptions at the shop's request.
+type subscriptions struct {
+	*backend
+	checkouts *checkouts
+	invoices  *invoices
+}
+
 // recordSubscription stores what the provider says about an invoice or about a subscription of an order.
-func (d *Desk) recordSubscription(
+func (s *subscriptions) recordSubscription(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (now licensing.Order, err error) {
 	switch {
@@ -29,20 +36,20 @@ func (d *Desk) recordSubscription(
 		return order, nil // of another subscription, which only names the order
 	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone:
 		if order.Change.Later { // the provider may have made the change for the period of the invoice
-			if _, err := d.askSubscription(ctx, provider, order); err != nil {
+			if _, err := s.askSubscription(ctx, provider, order); err != nil {
 				return order, err
 			}
 		}
 		if order.PaidAt.IsZero() {
-			if order, err = d.recordFirst(ctx, provider, order, state); err != nil || order.PaidAt.IsZero() {
+			if order, err = s.recordFirst(ctx, provider, order, state); err != nil || order.PaidAt.IsZero() {
 				return order, err
 			}
 		}
-		if err := d.recordInvoice(ctx, provider, order, state); err != nil {
+		if err := s.invoices.recordInvoice(ctx, provider, order, state); err != nil {
 			return order, err
 		}
 		if order.Subscribed() && skips(&order, state.PeriodEnd) {
-			if err := d.findInvoices(ctx, provider, order); err != nil {
+			if err := s.invoices.findInvoices(ctx, provider, order); err != nil {
 				return order, err
 			}
 		}
@@ -50,7 +57,7 @@ func (d *Desk) recordSubscription(
 	if !order.Subscribed() {
 		return order, nil // the payment of the order will bring the subscription
 	}
-	_, err = d.askSubscription(ctx, provider, order)
+	_, err = s.askSubscription(ctx, provider, order)
 	return order, err
 }
 
@@ -62,19 +69,19 @@ func skips(order *licensing.Order, periodEnd time.Time) bool {
 
 // recordFirst records the payment of an order whose subscription has a paid invoice. The payment is that of the first
 // invoice. The invoice at hand may be a later one, if callbacks are lost, so recordFirst asks about the checkout.
-func (d *Desk) recordFirst(
+func (s *subscriptions) recordFirst(
 	ctx context.Context, provider Provider, order licensing.Order, invoice State,
 ) (licensing.Order, error) {
 	if order.Checkout != "" {
-		checkout, err := d.checkoutState(ctx, provider, order)
+		checkout, err := s.checkouts.checkoutState(ctx, provider, order)
 		if err != nil {
 			return order, err
 		}
 		if checkout.Outcome == OutcomeDone {
-			return d.record(ctx, provider, order, checkout)
+			return s.checkouts.record(ctx, provider, order, checkout)
 		}
 	}
-	return d.record(ctx, provider, order, invoice)
+	return s.checkouts.record(ctx, provider, order, invoice)
 }
 
 // askSubscription asks the provider about the subscription of an order, and records the answer. If another answer was
@@ -89,22 +96,22 @@ func (d *Desk) recordFirst(
 //
 // Callbacks about one subscription come many at a time. A node asks for one after the other, so that they don't make
 // each other ask again.
-func (d *Desk) askSubscription(
+func (s *subscriptions) askSubscription(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (refused, err error) {
-	if err := d.asks.Enter(ctx, order.OrderNo); err != nil {
+	if err := s.asks.Enter(ctx, order.OrderNo); err != nil {
 		return nil, err
 	}
-	defer d.asks.Leave(order.OrderNo)
+	defer s.asks.Leave(order.OrderNo)
 	for range maxQuestions {
-		order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
+		order, err := s.node.Order(ctx, order.Owner, order.OrderNo)
 		if err != nil {
 			return nil, err
 		}
-		if order, err = d.node.EndOfRevoked(ctx, order); err != nil {
+		if order, err = s.node.EndOfRevoked(ctx, order); err != nil {
 			return nil, err
 		}
-		state, refused, err := d.subscriptionState(ctx, provider, order)
+		state, refused, err := s.subscriptionState(ctx, provider, order)
 		if err != nil {
 			return nil, err
 		}
@@ -119,11 +126,11 @@ func (d *Desk) askSubscription(
 		planned := made && order.Change.Later
 		lacks := status != licensing.SubscriptionActive || state.PeriodEnd.After(order.PaidEnd) || made && !planned
 		if lacks && !planned {
-			if err := d.findInvoices(ctx, provider, order); err != nil {
+			if err := s.invoices.findInvoices(ctx, provider, order); err != nil {
 				return nil, err
 			}
 		}
-		_, noted, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{
+		_, noted, err := s.node.NoteSubscription(ctx, order, licensing.NoteSubscription{
 			Status: status, CancelAt: state.CancelAt, Settled: true, Refused: refused != nil, Made: made,
 			From: cmp.Or(state.ChangedFrom, state.PeriodEnd),
 		})
@@ -141,15 +148,15 @@ func (d *Desk) askSubscription(
 
 // subscriptionState asks the provider about the subscription of an order, and changes or ends the subscription if that
 // is due. A subscription that the provider does not know has ended.
-func (d *Desk) subscriptionState(
+func (s *subscriptions) subscriptionState(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (state State, refused, err error) {
-	state, refused, err = d.settleChange(ctx, provider, order)
+	state, refused, err = s.settleChange(ctx, provider, order)
 	if err != nil || state.Outcome != "" {
 		return state, refused, err
 	}
 	object := Object{Kind: ObjectSubscription, ID: order.Subscription}
-	state, err = d.look(ctx, provider, object)
+	state, err = s.look(ctx, provider, object)
 	if errors.Is(err, ErrUnknownObject) {
 		return State{Object: object, Outcome: OutcomeEnded, CancelAt: order.CancelAt}, refused, nil
 	}
@@ -167,17 +174,17 @@ func statusOf(outcome Outcome) licensing.SubscriptionStatus {
 }
 
 // askSubscriptionDue asks the provider about a subscription about which a sweep must ask.
-func (d *Desk) askSubscriptionDue(ctx context.Context, order licensing.Order) error {
+func (s *subscriptions) askSubscriptionDue(ctx context.Context, order licensing.Order) error {
 	if order.AskAt.IsZero() {
 		return nil
 	}
-	if provider := d.checkoutProvider(order); provider != nil {
-		_, err := d.askSubscription(ctx, provider, order)
+	if provider := s.checkoutProvider(order); provider != nil {
+		_, err := s.askSubscription(ctx, provider, order)
 		if licensing.ReasonOf(err) != licensing.ReasonAccountBudgetReached {
 			return err
 		}
 	}
 	// The provider may be set up again, and the budget may have room again.
-	_, _, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{})
+	_, _, err := s.node.NoteSubscription(ctx, order, licensing.NoteSubscription{})
 	return err
 }

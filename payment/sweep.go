@@ -29,50 +29,18 @@ func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
 	if err != nil {
 		return err
 	}
-	asked, err := d.askDisputesDue(ctx, order)
+	asked, err := d.disputes.askDisputesDue(ctx, order)
 	if err != nil || asked && order.AskAt.After(d.node.Now()) {
 		return err
 	}
-	if err = d.askDue(ctx, order); err != nil {
+	if order.Subscribed() {
+		err = d.subscriptions.askSubscriptionDue(ctx, order)
+	} else {
+		err = d.checkouts.askDue(ctx, order)
+	}
+	if err != nil {
 		_, failed := d.node.ChangeCheckout(ctx, order, licensing.PutOffAsk{Asked: order.AskAt})
 		err = errors.Join(err, failed)
 	}
-	return err
-}
-
-// askDue asks the provider about the checkout or the subscription of an order, as it was read before.
-func (d *Desk) askDue(ctx context.Context, order licensing.Order) (err error) {
-	switch {
-	case order.Subscribed():
-		return d.askSubscriptionDue(ctx, order)
-	case !order.CheckoutOpen():
-		return nil
-	}
-	provider := d.checkoutProvider(order)
-	note := licensing.NoteAnswer{Attempt: order.Attempt}
-	switch {
-	case provider == nil:
-		// The operator may set the provider up again; until then the service can't ask the provider.
-	case order.Checkout == "" && order.Status(d.node.Now()) == licensing.OrderUnpaid:
-		// A node has died after it began the attempt. The customer has not seen the URL of a checkout: at the next
-		// press of Pay, the provider is asked under the same number.
-	case order.Checkout == "":
-		note.Over = true
-	case order.Status(d.node.Now()) != licensing.OrderUnpaid:
-		if err := d.endCheckout(ctx, provider, order); err != nil {
-			return err
-		}
-		if order, err = d.node.Order(ctx, order.Owner, order.OrderNo); err != nil || !order.CheckoutOpen() {
-			return err
-		}
-	default:
-		state, err := d.checkoutState(ctx, provider, order)
-		if err != nil {
-			return err
-		}
-		_, err = d.record(ctx, provider, order, state)
-		return err
-	}
-	_, err = d.node.ChangeCheckout(ctx, order, note)
 	return err
 }
