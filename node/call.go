@@ -32,6 +32,12 @@ const (
 	kindTask
 )
 
+// turn is what a mailbox runs at once: the commands of a fold, or one claimed command, or one task.
+type turn struct {
+	kind  callKind // of all calls
+	calls []*call
+}
+
 // call is one command or task on its way through a mailbox.
 type call struct {
 	kind  callKind

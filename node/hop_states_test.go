@@ -54,7 +54,7 @@ func TestHopEndsBeforeItsDeadlines(t *testing.T) {
 func TestEndedHopIsNotBegun(t *testing.T) {
 	box := &mailbox{queue: []*call{stateCall(-time.Millisecond, callWaiting, true),
 		stateCall(time.Minute, callWaiting, true), stateCall(-time.Millisecond, callWaiting, false)}}
-	if got := box.take(10); len(got) != 2 {
+	if got := box.take(10).calls; len(got) != 2 {
 		t.Errorf("%d are taken", len(got))
 	}
 	if got := stillWanted([]*call{stateCall(-time.Millisecond, callTaken, true),

@@ -28,7 +28,7 @@ type mailbox struct {
 	running int // calls of the turn that is under way
 	own     int // waiting and running calls that did not come by a hop
 
-	taken []*call // of the turn that is under way or, in a new mailbox, of the first turn; only the turn uses it
+	taken turn // the turn that is under way or, in a new mailbox, the first turn; only the turn uses it
 
 	// Of the latest turn, if it left calls waiting; guarded by the same lock.
 	turnHeld int           // the calls in it
@@ -106,7 +106,7 @@ func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 		return nil, err
 	}
 	c.state.Store(callTaken)
-	box := &mailbox{ref: ref, shard: s, taken: []*call{c}, running: 1, own: 1}
+	box := &mailbox{ref: ref, shard: s, taken: turn{c.kind, []*call{c}}, running: 1, own: 1}
 	s.boxes[ref] = box
 	return box, nil
 }
@@ -172,38 +172,39 @@ func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
 		}
 	})
 	if !ended {
-		if box.taken == nil {
-			box.taken = box.takeAll()
+		calls := box.taken.calls
+		if calls == nil {
+			calls = box.takeAll()
 		}
-		answerAll(box.taken, licensing.ErrInternal)
+		answerAll(calls, licensing.ErrInternal)
 	}
-	box.taken = nil
+	box.taken = turn{}
 	return !n.retire(box)
 }
 
 // settleTurn runs the calls of a mailbox's next turn on this node. Calls that are to hop after all go to
 // the outbox.
 func (n *Node) settleTurn(ctx context.Context, box *mailbox) {
-	calls, left := box.taken, false
-	if calls == nil { // else the first turn, which belongs to its caller
-		if calls, left = n.takeTurn(box); len(calls) == 0 {
+	t, left := box.taken, false
+	if t.calls == nil { // else the first turn, which belongs to its caller
+		if t, left = n.takeTurn(box); len(t.calls) == 0 {
 			return
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = turnContext(ctx, calls)
+		ctx, cancel = turnContext(ctx, t.calls)
 		defer cancel()
 	}
-	n.traceWait(waitTaken, calls...)
+	n.traceWait(waitTaken, t.calls...)
 	began := n.cfg.Clock()
-	n.settle(ctx, box.ref, calls)
-	n.moveOut(box.ref, calls)
-	if calls[0].kind != kindTask { // which says nothing of the calls that wait
-		box.noteTurn(len(calls), left, n.cfg.Clock().Sub(began))
+	n.settle(ctx, box.ref, t)
+	n.moveOut(box.ref, t.calls)
+	if t.kind != kindTask { // which says nothing of the calls that wait
+		box.noteTurn(len(t.calls), left, n.cfg.Clock().Sub(began))
 	}
 }
 
-// takeTurn takes the calls of the next turn of a mailbox, and reports whether others still wait.
-func (n *Node) takeTurn(box *mailbox) (calls []*call, left bool) {
+// takeTurn takes the next turn of a mailbox, and reports whether other calls still wait.
+func (n *Node) takeTurn(box *mailbox) (t turn, left bool) {
 	box.shard.mu.Lock()
 	defer box.shard.mu.Unlock()
 	devices := store.MaxTouchedDevices
@@ -219,7 +220,7 @@ func (b *mailbox) takeHop() []*call {
 	b.shard.mu.Lock()
 	defer b.shard.mu.Unlock()
 	b.taken = b.take(MaxHop)
-	return b.taken
+	return b.taken.calls
 }
 
 // takeAll takes all calls that wait, except the calls whose caller has given up.
@@ -264,27 +265,26 @@ func (n *Node) retire(box *mailbox) bool {
 	return true
 }
 
-// take removes the calls of the next turn from the queue: at most foldCommands commands, which touch at
+// take removes the next turn from the queue: at most foldCommands commands, which touch at
 // most so many devices. take drops calls whose caller has given up, before anything was done for them.
-func (b *mailbox) take(maxDevices int) []*call {
+func (b *mailbox) take(maxDevices int) (t turn) {
 	if len(b.queue) == 1 { // as of most turns
-		calls := b.queue
-		b.queue = nil
-		if c := calls[0]; c.isOver() || !c.state.CompareAndSwap(callWaiting, callTaken) {
-			calls = nil
+		c := b.queue[0]
+		if !c.isOver() && c.state.CompareAndSwap(callWaiting, callTaken) {
+			t = turn{c.kind, b.queue}
 		}
-		b.running, b.own = len(calls), countOwn(calls)
-		return calls
+		b.queue = nil
+		b.running, b.own = len(t.calls), countOwn(t.calls)
+		return t
 	}
-	var calls []*call
 	devices := make(map[string]struct{})
 	i := 0
-	for ; i < len(b.queue) && len(calls) < foldCommands; i++ {
+	for ; i < len(b.queue) && len(t.calls) < foldCommands; i++ {
 		c := b.queue[i]
 		if c.isOver() {
 			continue
 		}
-		if c.alone() && len(calls) > 0 {
+		if c.alone() && len(t.calls) > 0 {
 			break
 		}
 		if id := c.deviceID(); id != "" {
@@ -296,7 +296,7 @@ func (b *mailbox) take(maxDevices int) []*call {
 			}
 		}
 		if c.state.CompareAndSwap(callWaiting, callTaken) {
-			calls = append(calls, c)
+			t.kind, t.calls = c.kind, append(t.calls, c)
 			if c.alone() {
 				i++
 				break
@@ -305,6 +305,6 @@ func (b *mailbox) take(maxDevices int) []*call {
 	}
 	b.queue = append(b.queue[:0], b.queue[i:]...)
 	clear(b.queue[len(b.queue):cap(b.queue)])
-	b.running, b.own = len(calls), countOwn(calls)+countOwn(b.queue)
-	return calls
+	b.running, b.own = len(t.calls), countOwn(t.calls)+countOwn(b.queue)
+	return t
 }

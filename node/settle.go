@@ -11,23 +11,24 @@ import (
 
 // settle answers the calls of one turn. When settle returns, every call has its answer, whatever happened,
 // except the calls that sendAway has marked.
-func (s *settler) settle(ctx context.Context, ref licensing.Ref, calls []*call) {
-	s.answering(calls, func() {
+func (s *settler) settle(ctx context.Context, ref licensing.Ref, t turn) {
+	s.answering(t.calls, func() {
 		if s.cfg.Tracer != nil {
 			var ended func()
-			ctx, ended = s.traceTurn(ctx, ref, calls)
+			ctx, ended = s.traceTurn(ctx, ref, t)
 			defer ended()
 		}
-		if calls[0].kind == kindTask {
-			calls[0].answer(calls[0].task(ctx))
-			return
+		if t.kind != kindTask {
+			s.cfg.Metrics.FoldCommands.Observe(float64(len(t.calls)))
 		}
-		s.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
-		if calls[0].kind == kindClaimed {
-			s.settleClaim(ctx, ref, calls[0])
-			return
+		switch t.kind {
+		case kindTask:
+			t.calls[0].answer(t.calls[0].task(ctx))
+		case kindClaimed:
+			s.settleClaim(ctx, ref, t.calls[0])
+		case kindCommand:
+			s.settleCommands(ctx, ref, t.calls)
 		}
-		s.settleCommands(ctx, ref, calls)
 	})
 }
 

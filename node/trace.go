@@ -60,13 +60,13 @@ func eachTraced(calls []*call, do func(*call)) {
 }
 
 // traceTurn begins the spans of a turn; ended ends them. Requests with the returned context belong to the turn.
-func (s *settler) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) (of context.Context, ended func()) {
+func (s *settler) traceTurn(ctx context.Context, ref licensing.Ref, t turn) (of context.Context, ended func()) {
 	name := "fold"
-	if calls[0].kind == kindTask {
+	if t.kind == kindTask {
 		name = "record lock"
 	}
-	spans := traceShared(calls, tracing.Internal, name, func() []tracing.Attr {
-		return []tracing.Attr{tracing.Int("licet.fold.commands", len(calls)),
+	spans := traceShared(t.calls, tracing.Internal, name, func() []tracing.Attr {
+		return []tracing.Attr{tracing.Int("licet.fold.commands", len(t.calls)),
 			tracing.String("licet.record", ref.Kind.String())}
 	})
 	if len(spans) == 0 {
