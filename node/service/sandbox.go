@@ -55,8 +55,8 @@ const sandboxAhead = 5 * time.Second
 // EachSandboxDue calls ask for each order whose subscription in the sandbox renews or ends by now. The order has only
 // its number and owner. Calls may run at the same time.
 //
-// EachSandboxDue is meant to be called each second. While nothing is due soon, or after an error, only the calls after
-// sandboxAhead read the store.
+// EachSandboxDue is meant to be called each second. While nothing is due soon, only the calls after sandboxAhead read
+// the store.
 func (s *Sweeps) EachSandboxDue(ctx context.Context, ask func(context.Context, licensing.Order) error) error {
 	now, err := s.timeToActBy()
 	if err != nil || now.UnixNano() < s.sandboxFrom.Load() {
@@ -70,7 +70,7 @@ func (s *Sweeps) EachSandboxDue(ctx context.Context, ask func(context.Context, l
 				return ask(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
 			})
 	}
-	if err != nil || len(slots) == 0 {
+	if err == nil && len(slots) == 0 {
 		s.sandboxFrom.Store(later.UnixNano())
 	}
 	return err

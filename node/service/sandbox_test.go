@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,8 @@ type renewals struct {
 	store.Store
 	due time.Time
 	at  []time.Time
+	// fails makes the store unreadable.
+	fails bool
 }
 
 func (r *renewals) DueSlots(
@@ -24,6 +27,9 @@ func (r *renewals) DueSlots(
 ) ([]licensing.Slot, error) {
 	if kind != licensing.DueSandbox {
 		return nil, nil
+	}
+	if r.fails {
+		return nil, licensing.ErrUnavailable
 	}
 	if span.Until.After(time.Now()) {
 		r.at = append(r.at, time.Now())
@@ -73,6 +79,33 @@ func TestRenewalsInTheSandbox(t *testing.T) {
 		})
 		if renewed < 355 {
 			t.Errorf("%d renewals in an hour", renewed)
+		}
+	})
+}
+
+// TestFailedRenewalsInTheSandbox: a renewal that fails, or a store that can't be read, is tried again about a second
+// later.
+func TestFailedRenewalsInTheSandbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &renewals{due: time.Now()}
+		n := stateService(Config{Config: node.Config{Records: r, Queries: r}, Keys: r, Sweeps: r, Events: r})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var tried []time.Time
+		n.SweepSandbox(ctx, func(ctx context.Context) error {
+			r.fails = len(tried)%2 == 1 && !r.fails
+			return n.EachSandboxDue(ctx, func(context.Context, licensing.Order) error {
+				tried = append(tried, time.Now())
+				return errors.New("the record is damaged")
+			})
+		})
+		if len(tried) < 25 {
+			t.Errorf("%d tries in a minute", len(tried))
+		}
+		for i := 1; i < len(tried); i++ {
+			if pause := tried[i].Sub(tried[i-1]); pause > 3*time.Second {
+				t.Errorf("a try comes %s after the one before", pause)
+			}
 		}
 	})
 }
