@@ -18,8 +18,9 @@ const (
 	// eventsSettle is how old an event is before it counts as read: the provider may list it late, and its callback
 	// has mostly come by then.
 	eventsSettle = 5 * time.Minute
-	// eventPages bounds the pages of events that one turn reads.
-	eventPages = 5
+	// eventPageTime is for the questions about the objects of a page: a turn begins no page with less time left, but
+	// reads one page at least.
+	eventPageTime = 8 * time.Second
 	// The service asks again about an object whose state it can't record for at least this time, and at least so often.
 	// Stripe also repeats callbacks for three days.
 	eventsAgainFor   = 3 * 24 * time.Hour
@@ -63,9 +64,7 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 		owners[i], shared[source.Owner] = source.Owner, source.Shared
 	}
 	return d.node.EachProviderEvents(ctx, owners, func(ctx context.Context, turn *service.EventTurn) error {
-		r := eventReader{
-			callbacks: d.callbacks, provider: d.providers.Of(turn.Owner), turn: turn, shared: shared[turn.Owner],
-		}
+		r := eventReader{desk: d, provider: d.providers.Of(turn.Owner), turn: turn, shared: shared[turn.Owner]}
 		if r.provider == nil {
 			return nil
 		}
@@ -75,14 +74,15 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 
 // eventReader reads the events of one account in one turn.
 type eventReader struct {
-	*callbacks
+	desk     *Desk
 	provider Provider
 	turn     *service.EventTurn
 	shared   func(licensing.Owner) bool
 	done     map[Object]bool // recorded or given up in this turn
 }
 
-// read reads some pages, and stores how far it has come after each. The last part of the time is for storing.
+// read reads pages while there is time, and stores how far it has come after each. It sends one request at a time. The
+// last part of the time is for storing.
 func (r *eventReader) read(ctx context.Context) error {
 	work, cancel := ctx, context.CancelFunc(func() {})
 	if deadline, bounded := ctx.Deadline(); bounded {
@@ -92,18 +92,20 @@ func (r *eventReader) read(ctx context.Context) error {
 	r.done = map[Object]bool{}
 	r.askAgain(work)
 	var failed error
-	for range eventPages {
-		var more bool
+	for more := true; more; {
 		if more, failed = r.page(work); failed != nil || !more {
 			break
 		}
 		if mine, err := r.turn.Keep(ctx); err != nil || !mine {
 			return err
 		}
+		if deadline, bounded := work.Deadline(); bounded && time.Until(deadline) < eventPageTime {
+			break
+		}
 	}
 	if errors.Is(failed, ErrForbidden) {
 		r.turn.Rest = eventsForbidden
-		r.node.ReportEvents(r.turn.Owner, "", "the key of the payment provider may not read events: give it this "+
+		r.desk.node.ReportEvents(r.turn.Owner, "", "the key of the payment provider may not read events: give it this "+
 			"permission, or the service does not find refunds and disputes whose callbacks are lost", failed)
 		failed = nil
 	}
@@ -189,7 +191,7 @@ func (r *eventReader) waiting(accountID string) (n int) {
 // giveUp logs that no later turn asks about an object.
 func (r *eventReader) giveUp(owner licensing.Owner, object Object, why string, err error) {
 	r.done[object] = true
-	r.node.ReportEvents(owner, object.ID, "a refund or a dispute at the payment provider could not be recorded, "+
+	r.desk.node.ReportEvents(owner, object.ID, "a refund or a dispute at the payment provider could not be recorded, "+
 		"and is given up, since "+why+": look at it in the provider's dashboard", err)
 }
 
@@ -234,7 +236,7 @@ func (r *eventReader) ask(ctx context.Context, object Object) (owner licensing.O
 	}
 	owner, found, err := r.ownerOf(ctx, object)
 	if err == nil && found {
-		err = r.Called(ctx, owner, object)
+		err = r.desk.Called(ctx, owner, object)
 	}
 	r.done[object] = err == nil
 	if owner.AccountID == "" {
@@ -249,13 +251,13 @@ func (r *eventReader) ownerOf(ctx context.Context, object Object) (owner licensi
 	if r.turn.Owner.AccountID != "" {
 		return r.turn.Owner, true, nil
 	}
-	state, err := r.look(ctx, r.provider, object)
+	state, err := r.desk.look(ctx, r.provider, object)
 	switch {
 	case errors.Is(err, ErrUnknownObject):
 		return owner, false, nil
 	case err != nil:
 		return owner, false, err
 	}
-	owner, found, err = r.node.OwnerOfOrder(ctx, state.OrderNo)
+	owner, found, err = r.desk.node.OwnerOfOrder(ctx, state.OrderNo)
 	return owner, found && r.shared(owner), err
 }
