@@ -17,6 +17,9 @@ const (
 	checkoutNextAsk  = time.Hour   // after the latest answer
 	// checkoutLastAsk is how long after its end the provider has surely ended a checkout.
 	checkoutLastAsk = time.Minute
+	// askPause makes the questions about what has ended for long rarer: one more part of the time since the end.
+	askPause    = 8
+	askPauseMax = 24 * time.Hour // of failed questions
 )
 
 // StartCheckout begins the next attempt to pay an unpaid order through a provider. It is a no-op if the order can't be
@@ -100,8 +103,9 @@ func (c NoteAnswer) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // PutOffAsk records that a sweep has asked the provider in vain about the checkout or the subscription of an order. The
-// sweep asks again after a pause, which grows with each failure from 15 seconds to an hour. PutOffAsk is a no-op if the
-// time of the next question has changed since.
+// sweep asks again after a pause, which grows with each failure from 15 seconds to an hour, and then to a day with the
+// time since the checkout or the paid period has ended: the provider may never answer, as after the owner has moved to
+// another account there. PutOffAsk is a no-op if the time of the next question has changed since.
 type PutOffAsk struct {
 	Asked time.Time // Order.AskAt, as read before the question
 }
@@ -118,7 +122,15 @@ func (c PutOffAsk) apply(r *Record, now time.Time) (Result, error) {
 	}
 	if !o.AskAt.IsZero() && o.AskAt.Equal(c.Asked) && !o.AskAt.After(now) {
 		o.AskFailures++
-		o.AskAt, r.Changed = now.Add(pauseAfter(o.AskFailures)), true
+		end := o.CheckoutEnds
+		if o.Subscribed() {
+			end = o.PaidEnd
+		}
+		pause := pauseAfter(o.AskFailures)
+		if pause == refundPauseMax && !end.IsZero() {
+			pause = max(pause, min(now.Sub(end)/askPause, askPauseMax))
+		}
+		o.AskAt, r.Changed = now.Add(pause), true
 	}
 	return Result{order: new(*o)}, nil
 }

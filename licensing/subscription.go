@@ -46,9 +46,6 @@ const (
 	subscriptionEarlyAsk = time.Hour        // before the paid period ends: the buyer of a revoked license pays no more
 	subscriptionFirstAsk = 10 * time.Minute // after the paid period has ended
 	subscriptionNextAsk  = time.Hour        // after the latest answer, if that has moved nothing
-	// subscriptionPause makes the questions about a subscription rarer that is not paid for long: one more part of the
-	// time since the end of the paid period.
-	subscriptionPause = 8
 )
 
 // Subscribed reports whether the order has a subscription.
@@ -114,7 +111,7 @@ func (o *Order) planAsk(now time.Time) {
 	case o.PaidEnd.IsZero():
 		o.AskAt = now.Add(subscriptionNextAsk)
 	default:
-		o.AskAt = now.Add(max(subscriptionNextAsk, now.Sub(o.PaidEnd)/subscriptionPause))
+		o.AskAt = now.Add(max(subscriptionNextAsk, now.Sub(o.PaidEnd)/askPause))
 	}
 }
 

@@ -8,16 +8,10 @@ import (
 	"licet/licensing"
 )
 
-// disputes records what providers say about disputes of payments.
-type disputes struct {
-	*backend
-	payments *payments
-}
-
 // askDispute asks the provider about a dispute, and records the answer. Answers about disputes can go back, so
 // askDispute reads the record before it asks; if another answer was recorded meanwhile, it asks again. It returns nil
 // for a dispute of no payment of the owner's orders.
-func (d *disputes) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
+func (d *Desk) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
 	if err := d.asks.Enter(ctx, id); err != nil {
 		return err
 	}
@@ -29,10 +23,10 @@ func (d *disputes) askDispute(ctx context.Context, provider Provider, owner lice
 		}
 		state, err := d.look(ctx, provider, Object{Kind: ObjectDispute, ID: id})
 		switch {
-		case errors.Is(err, ErrUnknownObject):
-			return nil
+		case errors.Is(err, ErrUnknownObject) && (recorded == nil || owner.Mode == licensing.Test):
+			return nil // a recorded dispute of test mode may be deleted, and is asked about once a day
 		case err != nil:
-			return providerFailed(err)
+			return lost(Object{Kind: ObjectDispute, ID: id}, err)
 		}
 		err = d.recordDispute(ctx, provider, owner, recorded, state)
 		if !errors.Is(err, licensing.ErrDisputeAnswered) {
@@ -47,18 +41,18 @@ func (d *disputes) askDispute(ctx context.Context, provider Provider, owner lice
 var errDisputeRivals = errors.New("other requests keep changing the dispute: try again")
 
 // recordDispute stores what the provider says about a dispute whose record was read before the question.
-func (d *disputes) recordDispute(
+func (d *Desk) recordDispute(
 	ctx context.Context, provider Provider, owner licensing.Owner, recorded *licensing.Payment, state State,
 ) error {
 	order, found, err := d.orderOf(ctx, provider, owner, state)
 	if err == nil && found {
-		order, err = d.payments.paidBefore(ctx, provider, order, state)
+		order, err = d.paidBefore(ctx, provider, order, state)
 	}
 	switch {
 	case err != nil || !found:
 		return err
 	case order.PaidAt.IsZero() && !order.Interval.IsZero():
-		return d.payments.unpaid(ctx, provider, order, state)
+		return d.unpaid(ctx, provider, order, state)
 	case order.PaidAt.IsZero(), order.Currency != state.Currency, state.Live != (owner.Mode == licensing.Live):
 		return nil // of no payment that an order keeps
 	case recorded != nil && (recorded.Kind != licensing.KindOfDispute || recorded.OrderNo != order.OrderNo):
@@ -71,7 +65,7 @@ func (d *disputes) recordDispute(
 		Fee: state.Fee,
 	}}
 	if order.Payment != state.Payment || order.PaidThrough() != provider.Name() {
-		further, err := d.payments.furtherPayment(ctx, provider, order, state)
+		further, err := d.furtherPayment(ctx, provider, order, state)
 		if err != nil || !isFurther(further, &order) {
 			return err
 		}
@@ -93,7 +87,7 @@ func disputeState(outcome Outcome) licensing.PaymentState {
 
 // orderOf returns the order of a state. Of a dispute the provider may not tell the number: then the payment leads to
 // the order.
-func (d *disputes) orderOf(
+func (d *Desk) orderOf(
 	ctx context.Context, provider Provider, owner licensing.Owner, state State,
 ) (order licensing.Order, found bool, err error) {
 	number := state.OrderNo
@@ -114,7 +108,7 @@ func (d *disputes) orderOf(
 
 // askDisputesDue asks about the disputes of an order about which a sweep must ask by now. asked is false if there are
 // none.
-func (d *disputes) askDisputesDue(ctx context.Context, order licensing.Order) (asked bool, err error) {
+func (d *Desk) askDisputesDue(ctx context.Context, order licensing.Order) (asked bool, err error) {
 	if order.DisputeAskAt.IsZero() || order.DisputeAskAt.After(d.node.Now()) {
 		return false, nil
 	}

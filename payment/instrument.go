@@ -61,12 +61,11 @@ func (p *instrumented) Begin(ctx context.Context, order licensing.Order) (step S
 	return step, err
 }
 
-// Look implements Provider. An unknown object counts as ok: the provider has answered.
+// Look implements Provider. An unknown object counts as failed: the key may be that of another account.
 func (p *instrumented) Look(ctx context.Context, object Object) (state State, err error) {
 	outcome := outcomeFailed
 	defer p.count(operationLook, time.Now(), &outcome)
-	state, err = p.Provider.Look(ctx, object)
-	if err == nil || errors.Is(err, ErrUnknownObject) {
+	if state, err = p.Provider.Look(ctx, object); err == nil {
 		outcome = outcomeOK
 	}
 	return state, err

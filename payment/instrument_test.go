@@ -89,7 +89,7 @@ func TestInstrument(t *testing.T) {
 		"change ok": 0, "change refused": 2, "change failed": 0,
 		"portal ok": 0, "portal refused": 1, "portal failed": 0,
 		"begin ok": 1, "begin redirect": 1, "begin refused": 1, "begin failed": 2,
-		"look ok": 2, "look failed": 0, "end ok": 1, "end failed": 0,
+		"look ok": 0, "look failed": 2, "end ok": 1, "end failed": 0,
 		"refund ok": 2, "refund refused": 1, "refund failed": 1,
 	}
 	if got := values(t, m.PaymentRequests); !maps.Equal(got, want) {

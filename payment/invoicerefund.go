@@ -7,12 +7,15 @@ import (
 	"licet/licensing"
 )
 
+// errNoInvoice makes the provider repeat the callback about a refund.
+var errNoInvoice = errors.New("the refunded invoice is not recorded yet")
+
 // recordFurtherRefund stores what the provider says about a refund of a further payment of an order: our own, or made
 // at the provider.
-func (r *refundCallbacks) recordFurtherRefund(
+func (d *Desk) recordFurtherRefund(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) error {
-	further, err := r.payments.furtherPayment(ctx, provider, order, state)
+	further, err := d.furtherPayment(ctx, provider, order, state)
 	if err != nil || !isFurther(further, &order) {
 		return err
 	}
@@ -32,7 +35,7 @@ func (r *refundCallbacks) recordFurtherRefund(
 	refund.ProviderID = state.ID
 	setOutcome(&refund, state)
 	if state.Outcome == OutcomeFailed && !own {
-		recorded, err := r.node.ReadPayment(ctx, order.Owner, refund)
+		recorded, err := d.node.ReadPayment(ctx, order.Owner, refund)
 		if err != nil || recorded == nil { // the money has not left the shop
 			return err
 		}
@@ -40,13 +43,13 @@ func (r *refundCallbacks) recordFurtherRefund(
 	if refund.Amount == 0 { // it has sent back tax only, as all of the price is back, or by rounding
 		return nil
 	}
-	err = r.node.RecordInvoiceRefund(ctx, order, further.Kind, refund)
+	err = d.node.RecordInvoiceRefund(ctx, order, further.Kind, refund)
 	switch {
 	case !errors.Is(err, licensing.ErrRefundMisfit):
 	case licensing.OwnRefund(refund.Reference): // the provider has sent money that we wanted to send back
 		return providerFailed(err)
 	default:
-		r.node.ReportMisfit(order, state.ID, err)
+		d.node.ReportMisfit(order, state.ID, err)
 		return nil
 	}
 	return err

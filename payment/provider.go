@@ -42,12 +42,12 @@ type Provider interface {
 
 	// Refund sends refund.Amount of the order's payment back, once for each refund.Reference, which is our number of
 	// the refund. A provider that has added tax to the order's price also sends the same part of the tax back. Refund
-	// returns ErrRefused if no call for the refund so far has moved money or will move money. After any
-	// other error the outcome is unknown.
+	// returns ErrRefused if no call for the refund so far has moved money or will move money, and ErrUnknownObject if
+	// the provider does not know the payment. After any error but ErrRefused the outcome is unknown.
 	Refund(ctx context.Context, order licensing.Order, refund licensing.Payment) (State, error)
 
 	// Change changes the subscription of an order. Repeated calls have the effect of one. It returns ErrRefused if the
-	// provider has no such subscription any more, or can't change it so.
+	// provider can't change the subscription so, and ErrUnknownObject if the provider does not know the subscription.
 	Change(ctx context.Context, order licensing.Order, change Change) (State, error)
 
 	// Invoices returns the ids of the paid invoices of an order's subscription, the newest first, and at least those of
@@ -61,7 +61,8 @@ type Provider interface {
 	Events(ctx context.Context, since time.Time, after string) (EventPage, error)
 
 	// Portal returns the URL of a page of the provider where the buyer changes the card of the order's subscription.
-	// The URL is for the buyer alone, and is valid for a short time. It returns ErrRefused if there is no such page.
+	// The URL is for the buyer alone, and is valid for a short time. It returns ErrRefused if there is no such page,
+	// and ErrUnknownObject if the provider does not know the subscription.
 	Portal(ctx context.Context, order licensing.Order) (string, error)
 
 	// Signed reports whether the text of the signature header of a callback is in the form of this provider. Only then
@@ -102,7 +103,7 @@ var (
 	ErrRefused = errors.New("the payment provider refused the request")
 	// ErrAttemptSpent means that an attempt has made no checkout and never will.
 	ErrAttemptSpent = errors.New("this attempt to pay can't have a checkout at the payment provider any more")
-	// ErrUnknownObject means that the provider has no such object.
+	// ErrUnknownObject means that the provider has no such object, or that its key is that of another account.
 	ErrUnknownObject = errors.New("the payment provider does not know the object")
 	// ErrForbidden means that the key of the provider lacks a permission.
 	ErrForbidden = errors.New("the key of the payment provider lacks a permission")

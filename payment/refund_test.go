@@ -86,6 +86,7 @@ func (w *fixture) open(store store.Store, provider payment.Provider) (*service.S
 		Events:  store,
 		Ring:    nodetest.Ring(w.t),
 		Entropy: rand.Reader,
+		Accepts: func(licensing.Order) error { return nil },
 	})
 	return n, payment.NewDesk(n, payment.ForMode(licensing.Test, provider))
 }

@@ -18,7 +18,7 @@ const (
 	causeUnknown         // no answer, or none of Stripe's: the request may have been executed
 	causeLater           // Stripe has not executed the request, and a later request may succeed
 	causeRefused         // Stripe has refused the request for good
-	causeMissing         // there is no such object
+	causeMissing         // there is no such object, in the path or in the parameters
 	causeKey             // the secret key is wrong
 	causeForbidden       // the secret key lacks a permission
 	causeSpent           // an error 500, which Stripe repeats under the same idempotency key
@@ -54,6 +54,12 @@ func causeOf(err error) cause {
 		return causeRefused // among them 402: Stripe has no money to send back, or the card is declined
 	}
 	return causeUnknown
+}
+
+// notFound reports whether Stripe does not know the object that the path of the request names.
+func notFound(err error) bool {
+	var failure *sdk.Error
+	return errors.As(err, &failure) && failure.HTTPStatusCode == http.StatusNotFound
 }
 
 // replayed reports whether Stripe repeats what it answered earlier under the same idempotency key.

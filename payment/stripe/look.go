@@ -2,7 +2,6 @@ package stripe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -35,7 +34,7 @@ func (p *Provider) Look(ctx context.Context, object payment.Object) (payment.Sta
 	default:
 		return payment.State{}, payment.ErrUnknownObject
 	}
-	if causeOf(err) == causeMissing || errors.Is(err, payment.ErrUnknownObject) {
+	if causeOf(err) == causeMissing {
 		return payment.State{}, payment.ErrUnknownObject
 	}
 	return state, failed("read the "+string(object.Kind), err)
@@ -228,14 +227,14 @@ func addCharge(state *payment.State, intent *sdk.PaymentIntent) {
 	}
 }
 
-// withAmount returns a state with an amount in our minor units. It fails for an amount that we can't have asked for: of
-// an object without an order, which another program of the shop has made, the error is payment.ErrUnknownObject.
+// withAmount returns a state with an amount in our minor units. It fails for an amount that we can't have asked for. An
+// object without an order is of another program of the shop: its state names no payment then.
 func withAmount(state payment.State, amount int64, currency sdk.Currency) (payment.State, error) {
 	var err error
 	state.Currency = currencyCode(currency)
 	switch state.Amount, err = fromStripe(amount, state.Currency); {
 	case err != nil && state.OrderNo == "":
-		return payment.State{}, payment.ErrUnknownObject
+		return payment.State{Object: state.Object, Live: state.Live}, nil
 	case err != nil:
 		return payment.State{}, fmt.Errorf("the amount %d %s: %w", amount, state.Currency, err)
 	}

@@ -68,7 +68,9 @@ func (p *Provider) Refund(
 			return state, failed("read the refund", err)
 		case cause == causeSpent && replayedError(err) && n < maxKeys:
 			continue
-		case cause == causeRefused, cause == causeMissing:
+		case cause == causeMissing:
+			return payment.State{}, fmt.Errorf("%w: %w", payment.ErrUnknownObject, failed("make a refund", err))
+		case cause == causeRefused:
 			return payment.State{}, fmt.Errorf("%w: %w", payment.ErrRefused, failed("make a refund", err))
 		}
 		return payment.State{}, failed("make a refund", err)
@@ -99,7 +101,7 @@ func (p *Provider) toSend(ctx context.Context, order licensing.Order, refund lic
 	intent, err := p.intent(ctx, order.Payment)
 	switch {
 	case causeOf(err) == causeMissing:
-		return 0, fmt.Errorf("%w: %w", payment.ErrRefused, failed("read the payment", err))
+		return 0, fmt.Errorf("%w: %w", payment.ErrUnknownObject, failed("read the payment", err))
 	case err != nil:
 		return 0, failed("read the payment", err)
 	}

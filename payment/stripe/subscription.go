@@ -182,13 +182,17 @@ func newPrice(
 	return params, nil
 }
 
-// refusedChange returns the error of a change, which is ErrRefused if Stripe refuses the change for good.
+// refusedChange returns the error of a change. It is ErrRefused if Stripe refuses the change for good, as for a deleted
+// customer, and ErrUnknownObject if Stripe does not know the subscription, which the path of the request names.
 func refusedChange(err error) error {
-	switch causeOf(err) {
-	case causeMissing, causeRefused:
-		return fmt.Errorf("%w: %w", payment.ErrRefused, failed("change a subscription", err))
+	failure := failed("change a subscription", err)
+	switch cause := causeOf(err); {
+	case notFound(err):
+		return fmt.Errorf("%w: %w", payment.ErrUnknownObject, failure)
+	case cause == causeMissing, cause == causeRefused:
+		return fmt.Errorf("%w: %w", payment.ErrRefused, failure)
 	}
-	return failed("change a subscription", err)
+	return failure
 }
 
 // Portal implements [payment.Provider]. The page is Stripe's customer portal, which the shop must have activated in

@@ -1,0 +1,32 @@
+package payment
+
+import (
+	"errors"
+	"fmt"
+
+	"licet/licensing"
+)
+
+// A provider that does not know an object of our records mostly has another account's secret key, or a mistyped key. So
+// that answer is a failure like any other: the service asks again, and a paid checkout is recorded once the key is
+// right. A provider deletes nothing in live mode. In test mode, the shop may have deleted its test data, and the
+// service gives up in the end.
+
+// goneAfter is how many questions about an order of test mode must fail before an unknown object counts as deleted. The
+// questions take more than two days; see licensing.PutOffAsk and licensing.TryRefund.
+const goneAfter = 60
+
+// gone reports whether the provider has deleted an object of an order's records. failures counts the questions that
+// have failed before, and err is the provider's error.
+func gone(order *licensing.Order, failures int, err error) bool {
+	return errors.Is(err, ErrUnknownObject) && order.Owner.Mode == licensing.Test && failures >= goneAfter
+}
+
+// lost returns the error for a client when the provider has failed to answer about an object of our records.
+func lost(object Object, err error) error {
+	if errors.Is(err, ErrUnknownObject) {
+		err = fmt.Errorf("%w, the %s %s, which it has made: is the secret key that of another account?", err,
+			object.Kind, object.ID)
+	}
+	return providerFailed(err)
+}
