@@ -7,30 +7,26 @@ import (
 
 // row is a title with panels below it.
 type row struct {
-	Title  string  `yaml:"title"`
-	Panels []panel `yaml:"panels"`
+	title  string
+	panels []panel
 }
 
 // page is one dashboard.
 type page struct {
-	File, UID string     `yaml:"-"`
-	variables []variable // at the top
-
-	Title   string   `yaml:"title"`
-	About   string   `yaml:"about"`
-	Tags    []string `yaml:"tags"`
-	Members bool     `yaml:"members"` // the dashboard also shows members of etcd, and lets the reader choose some
-	Rows    []row    `yaml:"rows"`
+	file, uid, title, about string
+	tags                    []string
+	variables               []variable
+	rows                    []row
 }
 
 // tag is the tag of all dashboards. Their links to each other go by it.
 const tag = "licet"
 
 func (p page) build() *dashboard.DashboardBuilder {
-	b := dashboard.NewDashboardBuilder(p.Title).
-		Uid(p.UID).
-		Description(p.About).
-		Tags(append([]string{tag}, p.Tags...)).
+	b := dashboard.NewDashboardBuilder(p.title).
+		Uid(p.uid).
+		Description(p.about).
+		Tags(append([]string{tag}, p.tags...)).
 		Readonly().
 		Refresh("30s").
 		Time("now-1h", "now").
@@ -51,13 +47,13 @@ func (p page) build() *dashboard.DashboardBuilder {
 	b = b.WithVariable(runbooksVariable{})
 
 	id, y := uint32(0), uint32(0)
-	for _, r := range p.Rows {
+	for _, r := range p.rows {
 		id++
-		b = b.WithRow(dashboard.NewRowBuilder(r.Title).Id(id).GridPos(dashboard.GridPos{X: 0, Y: y, W: gridWidth,
+		b = b.WithRow(dashboard.NewRowBuilder(r.title).Id(id).GridPos(dashboard.GridPos{X: 0, Y: y, W: gridWidth,
 			H: 1}))
 		y++
 		x, deepest := uint32(0), uint32(0)
-		for _, panel := range r.Panels {
+		for _, panel := range r.panels {
 			if x+panel.columns() > gridWidth {
 				x, y, deepest = 0, y+deepest, 0
 			}
@@ -73,8 +69,8 @@ func (p page) build() *dashboard.DashboardBuilder {
 // all returns the panels of all rows.
 func (p page) all() []panel {
 	var all []panel
-	for _, r := range p.Rows {
-		all = append(all, r.Panels...)
+	for _, r := range p.rows {
+		all = append(all, r.panels...)
 	}
 	return all
 }

@@ -7,53 +7,60 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// display is how a panel shows its series. The zero value is lines over time.
-type display string
+// display is how a panel shows its series.
+type display int
 
 const (
-	stacked display = "stacked"
-	number  display = "number"  // the last value, large
-	heat    display = "heatmap" // of one query over buckets
-	columns display = "table"   // of one query's labels
+	lines display = iota
+	stacked
+	number  // the last value, large
+	heat    // of one query over buckets
+	columns // a table of one query's labels
 )
 
 // query is one expression of a panel, with what names its series.
 type query struct {
-	Expr   string `yaml:"expr"`
-	Legend string `yaml:"legend"`
+	expr, legend string
 }
 
-// scope says whose series a panel shows, and so which variables select them. The zero value is the nodes.
-type scope string
+// step is a value from which on an operator must act, and its color. The values are those of
+// the alerts.
+type step struct {
+	from  float64
+	color string
+}
+
+func warning(from float64) step  { return step{from, "orange"} }
+func critical(from float64) step { return step{from, "red"} }
+
+// scope says whose series a panel shows, and so which variables select them.
+type scope int
 
 const (
-	nodes     scope = ""
-	members   scope = "members"  // of etcd
-	recording scope = "recorded" // by rules, which know no instance
+	nodes     scope = iota
+	members         // of etcd
+	recording       // what rules have recorded, which knows no instance
 )
 
 // panel is one panel. The builder of its kind sets what all panels of the kind have in
 // common.
 type panel struct {
-	Title string  `yaml:"title"`
-	About string  `yaml:"about"` // what the panel shows, and what a reader should do about it
-	Unit  string  `yaml:"unit"`  // in Grafana's names
-	Show  display `yaml:"show"`
-	Of    scope   `yaml:"of"`
+	title string
+	about string // what the panel shows, and what a reader should do about it
+	unit  string // in Grafana's names
+	show  display
+	of    scope
 
-	query    `yaml:",inline"` // of a panel with one query
-	Queries  []query          `yaml:"queries"`
-	Warning  []float64        `yaml:"warning"`  // values from which on an operator must act, as those of the alerts
-	Critical []float64        `yaml:"critical"` // the same, at once
-	Runbooks []string         `yaml:"runbooks"` // names of alerts, which are those of the runbooks
-	Traces   bool             `yaml:"traces"`   // of a histogram that has exemplars
-	// LegendTable shows the legend of many series as a table beside them.
-	LegendTable bool    `yaml:"legend_table"`
-	Empty       string  `yaml:"empty"`  // what a number says where there is no series
-	Max         float64 `yaml:"max"`    // of the axis, if any
-	Signed      bool    `yaml:"signed"` // values may be negative; else the axis begins at 0
-	Width       uint32  `yaml:"width"`  // of 24 columns; 0: the usual width of the display
-	High        uint32  `yaml:"high"`   // the same for the height
+	queries  []query
+	steps    []step
+	runbooks []string // names of alerts, which are those of the runbooks
+	traces   bool     // of a histogram that has exemplars
+	legend   bool     // many series: their legend is a table beside them
+	empty    string   // what a number says where there is no series
+	max      float64  // of the axis, if any
+	signed   bool     // values may be negative; else the axis begins at 0
+	width    uint32   // of 24 columns; 0: the usual width of the display
+	high     uint32   // the same for the upper bound
 }
 
 // The sizes on Grafana's grid.
@@ -67,9 +74,9 @@ const (
 
 func (p panel) columns() uint32 {
 	switch {
-	case p.Width > 0:
-		return p.Width
-	case p.Show == number:
+	case p.width > 0:
+		return p.width
+	case p.show == number:
 		return numberWidth
 	}
 	return panelWidth
@@ -77,9 +84,9 @@ func (p panel) columns() uint32 {
 
 func (p panel) height() uint32 {
 	switch {
-	case p.High > 0:
-		return p.High
-	case p.Show == number:
+	case p.high > 0:
+		return p.high
+	case p.show == number:
 		return numberHigh
 	}
 	return panelHeight
@@ -87,7 +94,7 @@ func (p panel) height() uint32 {
 
 // build makes Grafana's panel, at the place that the dashboard chooses.
 func (p panel) build(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
-	switch p.Show {
+	switch p.show {
 	case number:
 		return p.stat(id, at)
 	case heat:
@@ -100,13 +107,13 @@ func (p panel) build(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pane
 
 func (p panel) targets() []cog.Builder[variants.Dataquery] {
 	var targets []cog.Builder[variants.Dataquery]
-	for i, q := range p.Queries {
+	for i, q := range p.queries {
 		target := prometheus.NewDataqueryBuilder().
 			Datasource(datasource()).
-			Expr(q.Expr).
-			LegendFormat(q.Legend).
+			Expr(q.expr).
+			LegendFormat(q.legend).
 			RefId(string(rune('A' + i)))
-		switch p.Show {
+		switch p.show {
 		case heat:
 			target = target.Range().Format(prometheus.PromQueryFormatHeatmap)
 		case columns:
@@ -114,7 +121,7 @@ func (p panel) targets() []cog.Builder[variants.Dataquery] {
 		default:
 			target = target.Range().Format(prometheus.PromQueryFormatTimeSeries)
 		}
-		if p.Traces {
+		if p.traces {
 			target = target.Exemplar(true)
 		}
 		targets = append(targets, target)
@@ -130,7 +137,7 @@ func (l link) Build() (dashboard.DashboardLink, error) { return dashboard.Dashbo
 // links returns links to the runbooks of the panel's alerts.
 func (p panel) links() []cog.Builder[dashboard.DashboardLink] {
 	var links []cog.Builder[dashboard.DashboardLink]
-	for _, name := range p.Runbooks {
+	for _, name := range p.runbooks {
 		url := "${runbooks:raw}/" + name + ".md"
 		links = append(links, link{
 			Title:       "Runbook: " + name,
@@ -145,11 +152,8 @@ func (p panel) links() []cog.Builder[dashboard.DashboardLink] {
 
 func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 	steps := []dashboard.Threshold{{Color: "green"}}
-	for _, from := range p.Warning {
-		steps = append(steps, dashboard.Threshold{Value: &from, Color: "orange"})
-	}
-	for _, from := range p.Critical {
-		steps = append(steps, dashboard.Threshold{Value: &from, Color: "red"})
+	for _, s := range p.steps {
+		steps = append(steps, dashboard.Threshold{Value: &s.from, Color: s.color})
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
