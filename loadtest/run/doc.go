@@ -4,7 +4,7 @@
 // what is stored, one device and one order at a time. See the chapter "load" of loadtest/README.md.
 //
 // Package loadtest/compare measures speed; run measures only the thresholds of the scenarios. The scenarios are k6
-// scripts in loadtest/scenarios and loadtest/lib. loadtest/webhookrun and loadtest/money make their load in Go.
+// scripts in loadtest/scenarios and loadtest/lib. loadtest/webhooks and loadtest/money make their load in Go.
 //
 // Files:
 //

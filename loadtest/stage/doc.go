@@ -3,7 +3,7 @@
 // afterwards.
 //
 // Package loadtest/rig starts single processes; this package puts them together. The programs compare, run,
-// webhookrun and money use it, and deploy/observability/lab. The load itself, its plan and its verdict are in these
+// webhooks and money use it, and deploy/observability/lab. The load itself, its plan and its verdict are in these
 // programs.
 //
 // Files:

@@ -5,7 +5,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-const programName = "webhookrun"
+const programName = "webhooks"
 
 func main() { rig.Main(program().Command) }
 

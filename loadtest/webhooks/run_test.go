@@ -81,7 +81,7 @@ func TestRunThatCantBegin(t *testing.T) {
 	if code != rig.ExitFailed || stdout.Len() > 0 {
 		t.Errorf("exit code %d\n%s", code, &stdout)
 	}
-	trialtest.Says(t, []string{stderr.String()}, "webhookrun: FAILED: ", "no such file")
+	trialtest.Says(t, []string{stderr.String()}, "webhooks: FAILED: ", "no such file")
 }
 
 func TestUsage(t *testing.T) {
