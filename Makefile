@@ -147,7 +147,7 @@ load-smoke: ## Run three scenarios for twelve seconds each, with the race detect
 
 .PHONY: webhook-run
 webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is missing: make webhook-run ARGS='--seed 2'
-	go run ./loadtest/webhooks $(ARGS)
+	go run ./loadtest/run --scenario webhooks $(ARGS)
 
 .PHONY: money
 money: ## Sell through a stand-in for Stripe while nodes are killed, and account for every cent: make money ARGS='--seed 2'

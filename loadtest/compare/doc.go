@@ -8,7 +8,7 @@
 // with a goroutine for each connection takes 14 µs: a tenth of what a fast row leaves to the node. Other load tests use
 // package client.
 //
-// The package proves no correctness: loadtest/run, loadtest/webhooks and loadtest/money do. Package loadtest/stage
+// The package proves no correctness: loadtest/run and loadtest/money do. Package loadtest/stage
 // starts the processes that compare measures. Everything that measures a rate, a latency or memory with Go's own load
 // is here; loadtest/run has k6 make the load.
 //

@@ -49,6 +49,10 @@ export const paid = (order) => ({
   'paid: the order': (a) => a.outcome === 0 && a.data.order_no === order && a.data.status === 'paid',
 });
 
+export const canceled = (order) => ({
+  'canceled: the order': (a) => a.outcome === 0 && a.data.order_no === order && a.data.status === 'canceled',
+});
+
 export const issued = (order) => ({
   'issued: paid, with a license': (a) => a.outcome === 0 && a.data.order_no === order && a.data.status === 'paid'
     && isTime(a.data.paid_at) && isText(a.data.license_key),

@@ -17,7 +17,7 @@ export const refused = 'refused'; // no connection
 export const broken = 'broken'; // a connection that ended without a response
 
 // The names of a client's operations.
-export const operations = ['activate', 'remove', 'lookup', 'order', 'pay', 'order lookup'];
+export const operations = ['activate', 'remove', 'lookup', 'order', 'pay', 'cancel', 'order lookup'];
 const metric = (text) => text.replace(/ /g, '_');
 
 // Client is made once, in the init context. repeat says which requests the
@@ -174,6 +174,18 @@ export class Client {
     return this.send('pay', 'PUT', `/v1/orders/${order}/sandbox_payment`, { headers: this.headers(account) }, (answer, when) => {
       if (answer.outcome === 0 || answer.unknown) {
         journal('pay', order, when, answer.unknown ? 'unknown' : 'ok');
+      }
+    });
+  }
+
+  // cancel cancels an order that is not paid.
+  cancel(order, account) {
+    return this.send('cancel', 'POST', `/v1/orders/${order}/cancel`, {
+      headers: this.headers(account, { 'Content-Type': 'application/json' }),
+      body: JSON.stringify({ reason: 'Load test' }),
+    }, (answer, when) => {
+      if (answer.outcome === 0 || answer.unknown) {
+        journal('cancel', order, when, answer.unknown ? 'unknown' : 'ok');
       }
     });
   }

@@ -6,6 +6,7 @@
 //	remove <license> <device>  <client> <begun> <ended> ok|unknown
 //	order  <idempotency key>   <client> <begun> <ended> ok|unknown  <order> <account>
 //	pay    <order>             <client> <begun> <ended> ok|unknown
+//	cancel <order>             <client> <begun> <ended> ok|unknown
 //	paid   <order> <license>
 //	wrong  <outcome> <answer>, a response that failed a check
 //

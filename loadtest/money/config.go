@@ -16,21 +16,23 @@ type config struct {
 	drop      int
 	life      time.Duration
 	suspend   bool
+	keepLogs  string // directory; empty: they are not kept
 }
 
 const minPurchases = 100
 
 func parseConfig(args []string, stderr io.Writer) (*config, error) {
-	cfg := &config{}
+	cfg := &config{Options: trial.Options{Members: 3, Nodes: 3, Kills: 24}}
 	flags := cfg.NewFlags(programName, stderr,
-		"what buyers do, which requests and callbacks fail, and which nodes are killed; the same seed plans the same")
+		"what buyers do, which requests and callbacks fail, and which nodes are killed; the same seed plans the same",
+		"; at most a quarter of the purchases")
 	flags.IntVar(&cfg.purchases, "purchases", 10_000, "how many buyers there are; each has an order")
-	cfg.KillFlags(flags, 24, "; at most a quarter of the purchases")
 	flags.IntVar(&cfg.drop, "drop", 50, "how many of 1000 callbacks are never sent")
 	flags.DurationVar(&cfg.life, "order-lifetime", 30*time.Second, "how long an order can be paid; a payment in an "+
 		"open checkout is late afterwards")
 	flags.BoolVar(&cfg.suspend, "suspend-on-dispute", true, "suspend the licenses of an order while the buyer "+
 		"disputes the payment")
+	flags.StringVar(&cfg.keepLogs, "keep-logs", "", "directory for the nodes' logs (default: they are not kept)")
 	if err := cfg.Parse(flags, args); err != nil {
 		return nil, err
 	}
@@ -39,5 +41,5 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 			"Stripe about a checkout", cfg.life)
 	}
 	return cfg, cmp.Or(trial.Between("purchases", cfg.purchases, minPurchases, 100_000),
-		cfg.CheckKills(cfg.purchases), trial.Between("drop", cfg.drop, 0, 1000))
+		cfg.Check(cfg.purchases), trial.Between("drop", cfg.drop, 0, 1000))
 }

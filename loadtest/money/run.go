@@ -48,7 +48,7 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 		return nil, err
 	}
 	defer s.stop()
-	defer func() { err = errors.Join(err, s.Stage.KeepLogs(cfg.KeepLogs)) }()
+	defer func() { err = errors.Join(err, s.Stage.KeepLogs(cfg.keepLogs)) }()
 	if err := s.play(ctx); err != nil {
 		return nil, errors.Join(err, s.shop.Err())
 	}
@@ -85,10 +85,10 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 	if err != nil {
 		return nil, err
 	}
-	if s.Scene, err = cfg.NewScene(ctx, progress, programName, cfg.purchases, cfg.Kills, "--stripe-api-base",
-		s.fake.URL, "--stripe-test-key-file", key, "--stripe-test-webhook-secrets-file", webhook,
+	if s.Scene, err = cfg.NewScene(ctx, progress, programName, cfg.purchases, cfg.Kills, append(stage.BehindBalancer(),
+		"--stripe-api-base", s.fake.URL, "--stripe-test-key-file", key, "--stripe-test-webhook-secrets-file", webhook,
 		"--test-order-lifetime", cfg.life.String(),
-		fmt.Sprint("--stripe-suspend-on-dispute=", cfg.suspend)); err != nil {
+		fmt.Sprint("--stripe-suspend-on-dispute=", cfg.suspend))...); err != nil {
 		return nil, err
 	}
 	s.fake.SendThrough(s.Balancer)

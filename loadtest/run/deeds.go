@@ -21,20 +21,28 @@ const startTime = 30 * time.Second
 func deeds() map[string]deed {
 	return map[string]deed{
 		"kill": {onNode: true, do: func(_ context.Context, d *director, node int) error {
-			d.service.stage.Crash(node)
+			d.service.Stage.Crash(node)
 			return nil
 		}},
 		"drain": {onNode: true,
-			do: func(_ context.Context, d *director, node int) error { return d.service.stage.End(node) }},
-		"restart all":   {do: func(ctx context.Context, d *director, _ int) error { return d.service.stage.Roll(ctx) }},
-		"kill leader":   {do: killLeader},
-		"start members": {do: startMembers},
-		"weigh nodes":   {do: weighNodes},
+			do: func(_ context.Context, d *director, node int) error { return d.service.Stage.End(node) }},
+		"kill and start":   {do: killAndStart},
+		"replace a secret": {do: replaceSecret},
+		"restart all":      {do: restartAll},
+		"kill leader":      {do: killLeader},
+		"start members":    {do: startMembers},
+		"weigh nodes":      {do: weighNodes},
 	}
 }
 
+func killAndStart(ctx context.Context, d *director, _ int) error { return d.service.Havoc.Strike(ctx) }
+
+func replaceSecret(ctx context.Context, d *director, _ int) error { return d.service.hooks.Rotate(ctx) }
+
+func restartAll(ctx context.Context, d *director, _ int) error { return d.service.Stage.Roll(ctx) }
+
 func killLeader(ctx context.Context, d *director, _ int) error {
-	etcd := d.service.stage.Etcd
+	etcd := d.service.Stage.Etcd
 	leader, err := etcd.Leader(ctx)
 	if err != nil {
 		return err
@@ -45,7 +53,7 @@ func killLeader(ctx context.Context, d *director, _ int) error {
 
 // startMembers starts the members again that have ended.
 func startMembers(ctx context.Context, d *director, _ int) error {
-	etcd := d.service.stage.Etcd
+	etcd := d.service.Stage.Etcd
 	for i, member := range etcd.Members {
 		if member.Running() {
 			continue
@@ -67,7 +75,7 @@ type weight struct {
 // has grown by more than garbage and the load's own.
 func weighNodes(ctx context.Context, d *director, _ int) error {
 	var sum weight
-	for _, n := range d.service.stage.Nodes {
+	for _, n := range d.service.Stage.Nodes {
 		memory, err := rig.MemoryOf(n.PID())
 		if err != nil {
 			return err
@@ -85,7 +93,7 @@ func weighNodes(ctx context.Context, d *director, _ int) error {
 	d.progress.Say("the nodes hold %v", sum)
 	before := d.weight
 	if d.weight = sum; before.memory > 0 {
-		return checkWeight(before, sum, len(d.service.stage.Nodes))
+		return checkWeight(before, sum, len(d.service.Stage.Nodes))
 	}
 	return nil
 }

@@ -4,7 +4,8 @@
 // what is stored, one device and one order at a time. See the chapter "load" of loadtest/README.md.
 //
 // Package loadtest/compare measures speed; run measures only the thresholds of the scenarios. The scenarios are k6
-// scripts in loadtest/scenarios and loadtest/lib. loadtest/webhooks and loadtest/money make their load in Go.
+// scripts in loadtest/scenarios and loadtest/lib. Package loadtest/webhooks compares the
+// events of the scenario webhooks. loadtest/money makes its load in Go.
 //
 // Files:
 //
@@ -16,6 +17,7 @@
 //	events.go    when to kill, drain or restart a process during the load
 //	deeds.go     what an event does: kill, drain and restart processes, read their memory
 //	journal.go   the journal that k6 writes: what the service has acknowledged
+//	changes.go   the changes of a journal that must have an event
 //	leases.go    leases that lapse during the load, and their limit at each moment
 //	stored.go    reading licenses and orders back from the service
 //	lists.go     reading lists of licenses and orders, and comparing these with single records

@@ -89,7 +89,7 @@ func (d *director) direct(began time.Time) {
 // one runs one event. If the service was not started here, it only prints that now is the time to do it by hand.
 func (d *director) one(e event) error {
 	h := happening{What: e.name(), Begun: time.Now().UnixMilli()}
-	if d.service.stage == nil {
+	if d.service.Scene == nil {
 		d.progress.Say("now is the time to do it by hand: %s", e.name())
 	} else {
 		d.progress.Say("%s", e.name())

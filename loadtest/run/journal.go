@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,7 @@ type orderHistory struct {
 	account  int
 	created  bool // it was acknowledged
 	pays     []effect
+	cancels  []effect
 	licenses []string // that were seen on it
 }
 
@@ -93,6 +95,18 @@ func (j *journal) seed(seeds []*seeded) {
 			d.binds = append(d.binds, effect{known: true})
 		}
 	}
+}
+
+// readJournal reads the journal of a load that began with these licenses.
+func readJournal(seeds []*seeded, out *results) (*journal, error) {
+	j := newJournal()
+	j.seed(seeds)
+	file, err := os.Open(out.path("journal.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	defer file.Close()
+	return j, j.read(file)
 }
 
 // read adds what a load has written. An unknown line is an error: ignoring it could hide a
@@ -145,6 +159,8 @@ func (j *journal) add(words []string) error {
 		return nil
 	case kind == "pay" && len(rest) == 5:
 		return j.appendEffect(&j.order(rest[0]).pays, rest[1:])
+	case kind == "cancel" && len(rest) == 5:
+		return j.appendEffect(&j.order(rest[0]).cancels, rest[1:])
 	case kind == "wrong":
 		j.wrong = append(j.wrong, strings.Join(rest, " "))
 		return nil

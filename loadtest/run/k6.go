@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +25,7 @@ func findK6(ctx context.Context, cfg *config) (*k6, error) {
 	var problems strings.Builder
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(cfg.root, "k6", "go.mod"), "-n", "k6")
 	cmd.Stderr = &problems
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=") // otherwise each setting builds a k6 of its own
 	path, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("build k6: %w: %s", err, problems.String())
@@ -35,14 +35,14 @@ func findK6(ctx context.Context, cfg *config) (*k6, error) {
 
 // run runs a scenario's script. Warnings of k6 go to a file: for a killed node there is
 // one for each request.
-func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, control string, stdout io.Writer) error {
+func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, control string) error {
 	log, err := os.Create(out.path("k6.log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	args := []string{"run", "--no-usage-report", "--log-format", "raw", "--console-output", out.path("journal.txt")}
-	if !rig.OnTerminal(stdout) {
+	if !rig.OnTerminal(os.Stdout) {
 		args = append(args, "--quiet") // else it shows how far it is
 	}
 	cmd := exec.CommandContext(ctx, k.binary, append(args, filepath.Join(cfg.root, "scenarios", cfg.name+".js"))...)
@@ -60,7 +60,7 @@ func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, con
 		"LICENSES="+out.path("licenses.json"), "JOURNAL=1",
 		"RATE="+strconv.FormatFloat(cfg.rate, 'f', -1, 64), fmt.Sprintf("DURATION=%d", int(cfg.duration.Seconds())),
 		"SLACK="+strconv.FormatFloat(cfg.slack, 'f', -1, 64), "CONTROL="+control, "OUT="+out.dir, "RUN="+s.run)
-	cmd.Stdout, cmd.Stderr = stdout, log
+	cmd.Stdout, cmd.Stderr = os.Stdout, log
 	err = cmd.Run()
 	var failed *exec.ExitError
 	switch {

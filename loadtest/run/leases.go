@@ -70,17 +70,17 @@ func (p *proof) compareLeases(key string, l leases, found *storedLicense, count 
 	count.Acknowledged += len(held)
 	for _, one := range held {
 		if n := at(held, one.begun, one.begun); n > found.MaxDevices {
-			p.problem("license %s had %d leases at once, and allows %d", key, n, found.MaxDevices)
+			p.Problem("license %s had %d leases at once, and allows %d", key, n, found.MaxDevices)
 		}
 	}
 	for _, one := range l {
 		if n := at(taken, one.begun, one.ended); one.full && n < found.MaxDevices {
-			p.problem("license %s refused device %s as full, and at most %d of %d slots were taken", key, one.device, n,
+			p.Problem("license %s refused device %s as full, and at most %d of %d slots were taken", key, one.device, n,
 				found.MaxDevices)
 		}
 	}
 	for id := range found.devices {
-		p.problem("license %s: device %s still has its lease", key, id)
+		p.Problem("license %s: device %s still has its lease", key, id)
 	}
 	count.Stored += len(held) - len(found.devices)
 }

@@ -106,7 +106,7 @@ func compareList[F comparable, T any](
 	for _, record := range by[none] {
 		name, shown := text(record)
 		if all[name] != "" {
-			p.problem("%s is listed twice", name)
+			p.Problem("%s is listed twice", name)
 		}
 		all[name] = shown
 	}
@@ -124,7 +124,7 @@ func compareList[F comparable, T any](
 		slices.Sort(want)
 		slices.Sort(have)
 		if !slices.Equal(want, have) {
-			p.problem("the list by %+v has %d records, and %d match: %.1000v, not %.1000v",
+			p.Problem("the list by %+v has %d records, and %d match: %.1000v, not %.1000v",
 				f, len(have), len(want), have, want)
 		}
 	}
@@ -135,9 +135,9 @@ func compareListed[T any](p *proof, all map[string]string, text func(T) (name, t
 	switch name, shown := text(record); all[name] {
 	case shown:
 	case "":
-		p.problem("%s is in no list", name)
+		p.Problem("%s is in no list", name)
 	default:
-		p.problem("%s is listed as %s, and shown as %s", name, all[name], shown)
+		p.Problem("%s is listed as %s, and shown as %s", name, all[name], shown)
 	}
 }
 

@@ -3,74 +3,94 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
+	"time"
 
 	"licet/loadtest/rig"
+	"licet/loadtest/trial"
+	"licet/loadtest/webhooks"
 )
 
-func main() { rig.Main(command) }
+const programName = "run"
 
-// command runs the program, and returns its exit code.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := parseConfig(args, stderr)
-	if err != nil {
-		return rig.UsageError(stderr, "run", err)
-	}
-	if err := run(ctx, cfg, stdout, rig.NewProgress(stderr)); err != nil {
-		fmt.Fprintf(stderr, "run: %s: FAILED: %v\n", cfg.name, err)
-		return rig.ExitFailed
-	}
-	return rig.ExitOK
+func main() { rig.Main(program().Command) }
+
+func program() *trial.Program[*config] {
+	return &trial.Program[*config]{Name: programName, Parse: parseConfig, Run: run}
 }
 
 // run is one scenario, from an empty store to the proof.
-func run(ctx context.Context, cfg *config, stdout io.Writer, progress *rig.Progress) (err error) {
-	defer progress.Clear()
+func run(ctx context.Context, cfg *config, progress *rig.Progress) (_ *trial.Report, err error) {
+	began := time.Now()
 	out, err := newResults(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	progress.Step("building k6: a minute or two, the first time")
 	k6, err := findK6(ctx, cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s, err := newService(ctx, cfg, progress)
+	s, seeds, err := begin(ctx, cfg, out, progress)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.stop()
-	if s.stage != nil {
-		defer func() { err = errors.Join(err, s.stage.KeepLogs(out.dir)) }()
+	if s.Scene != nil {
+		defer func() { err = errors.Join(err, s.Stage.KeepLogs(out.dir)) }()
+	}
+	failed := load(ctx, cfg, k6, s, seeds, out, progress)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	progress.Step("comparing what was acknowledged with what is stored")
+	p, err := prove(ctx, s, seeds, out)
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	p.Seed, p.Proven = cfg.Seed, "PASSED: nothing was lost, nothing is wrong"
+	p.Note(failed)
+	p.Line("ACKNOWLEDGED", "UNCERTAIN", "STORED", "OF WHAT")
+	for _, f := range p.Facts {
+		p.Line(f.Acknowledged, f.Uncertain, f.Stored, f.What)
+	}
+	progress.Say("reports: %s", out.dir)
+	return &p.Report, out.writeProof(p, time.Since(began))
+}
+
+// begin starts the service, and grants the licenses that the load needs.
+func begin(ctx context.Context, cfg *config, out *results, progress *rig.Progress) (*service, []*seeded, error) {
+	s, err := newService(ctx, cfg, progress)
+	if err != nil {
+		return nil, nil, err
 	}
 	seeds, err := s.seed(ctx, cfg, progress)
+	if err == nil {
+		err = out.writeLicenses(seeds)
+	}
 	if err != nil {
-		return err
+		s.stop()
 	}
-	if err := out.writeLicenses(seeds); err != nil {
-		return err
-	}
+	return s, seeds, err
+}
+
+// load has k6 run the scenario, while its events happen, and waits until all webhooks are delivered.
+func load(
+	ctx context.Context, cfg *config, k6 *k6, s *service, seeds []*seeded, out *results, progress *rig.Progress,
+) error {
 	director, err := newDirector(ctx, cfg, s, progress)
 	if err != nil {
 		return err
 	}
 	defer director.stop()
-
 	progress.Step("%s: %g arrivals a second for %v", cfg.name, cfg.rate, cfg.duration)
-	failedLoad := k6.run(ctx, cfg, s, out, director.url(), stdout)
-	failedEvents := director.finish()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-
-	progress.Step("comparing what was acknowledged with what is stored")
-	proof, err := prove(ctx, s, seeds, out, progress)
-	if err != nil {
-		return errors.Join(failedLoad, failedEvents, err)
-	}
-	if err := out.writeProof(stdout, proof, failedLoad, failedEvents); err != nil {
+	err = errors.Join(k6.run(ctx, cfg, s, out, director.url()), director.finish())
+	if s.hooks == nil || ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(failedLoad, failedEvents, proof.err())
+	j, unread := readJournal(seeds, out)
+	if unread != nil {
+		return errors.Join(err, unread)
+	}
+	return errors.Join(err, s.hooks.Deliver(ctx, webhooks.Delivery{Progress: progress, Havoc: s.Havoc,
+		Changes: changesOf(j, &stored{}), Kills: cfg.Kills, Impatience: cfg.impatience}))
 }

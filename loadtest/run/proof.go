@@ -1,16 +1,17 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+
+	"licet/loadtest/trial"
+	"licet/loadtest/webhooks"
 )
 
-// proof is the result of comparing a journal with a store: counts, and every
-// contradiction.
+// proof is the result of comparing a journal with a store: counts, and every contradiction as a problem.
 type proof struct {
-	Facts    []fact   `json:"facts"`
-	Problems []string `json:"problems"`
+	trial.Report
+	Facts []fact `json:"facts"`
 }
 
 // fact is a count of what was acknowledged, and the same count of what is stored.
@@ -21,23 +22,11 @@ type fact struct {
 	Uncertain    int    `json:"uncertain"` // of unknown outcome: stored or not, both is right
 }
 
-func (p *proof) err() error {
-	if len(p.Problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("contradictions between what was acknowledged and what is stored: %d; the first: %s",
-		len(p.Problems), p.Problems[0])
-}
-
-func (p *proof) problem(format string, args ...any) {
-	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
-}
-
 // compare compares a journal with what is stored.
 func compare(j *journal, st *stored) *proof {
 	p := &proof{}
 	for _, answer := range j.wrong {
-		p.problem("a wrong answer: %s", answer)
+		p.Problem("a wrong answer: %s", answer)
 	}
 	p.compareDevices(j, st)
 	p.compareOrders(j, st)
@@ -51,10 +40,10 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 	for _, key := range slices.Sorted(maps.Keys(st.licenses)) {
 		history, found := j.license(key), st.licenses[key]
 		if found.MaxDevices > 0 && len(found.devices) > found.MaxDevices {
-			p.problem("license %s has %d devices and allows %d", key, len(found.devices), found.MaxDevices)
+			p.Problem("license %s has %d devices and allows %d", key, len(found.devices), found.MaxDevices)
 		}
 		if found.CurrentDevices != len(found.devices) {
-			p.problem("license %s counts %d devices and lists %d", key, found.CurrentDevices, len(found.devices))
+			p.Problem("license %s counts %d devices and lists %d", key, found.CurrentDevices, len(found.devices))
 		}
 		if len(history.leases) > 0 {
 			p.compareLeases(key, history.leases, found, &lapsed)
@@ -73,26 +62,26 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 			}
 			switch {
 			case !found.devices[id] && !free:
-				p.problem("license %s: device %s was acknowledged as bound, and is not", key, id)
+				p.Problem("license %s: device %s was acknowledged as bound, and is not", key, id)
 			case found.devices[id] && !bound:
-				p.problem("license %s: device %s is bound, although its removal was acknowledged, or no request "+
+				p.Problem("license %s: device %s is bound, although its removal was acknowledged, or no request "+
 					"bound it", key, id)
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(found.devices)) {
 			devices.Stored++
 			if history.devices[id] == nil {
-				p.problem("license %s: device %s is bound, and no request bound it", key, id)
+				p.Problem("license %s: device %s is bound, and no request bound it", key, id)
 			}
 		}
 		if history.full > 0 && removals == 0 && len(found.devices) != found.MaxDevices {
-			p.problem("license %s refused a device as full, and has %d of %d", key, len(found.devices),
+			p.Problem("license %s refused a device as full, and has %d of %d", key, len(found.devices),
 				found.MaxDevices)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(j.licenses)) {
 		if st.licenses[key] == nil {
-			p.problem("license %s was used, and is not there", key)
+			p.Problem("license %s was used, and is not there", key)
 		}
 	}
 	if p.Facts = append(p.Facts, devices); lapsed.Acknowledged > 0 {
@@ -115,37 +104,43 @@ func (p *proof) compareOrders(j *journal, st *stored) {
 			paid.Uncertain++
 		}
 		if found == nil {
-			p.problem("order %s was acknowledged, and is not there", number)
+			p.Problem("order %s was acknowledged, and is not there", number)
 			continue
 		}
 		orders.Stored++
+		switch canceled := found.Status == "canceled"; {
+		case canceled && len(history.cancels) == 0:
+			p.Problem("order %s is canceled, and no request canceled it", number)
+		case !canceled && slices.ContainsFunc(history.cancels, func(e effect) bool { return e.known }):
+			p.Problem("order %s was acknowledged as canceled, and is %s", number, found.Status)
+		}
 		if found.Status != "paid" {
 			if sure {
-				p.problem("order %s was acknowledged as paid, and is %s", number, found.Status)
+				p.Problem("order %s was acknowledged as paid, and is %s", number, found.Status)
 			}
 			if found.LicenseKey != "" {
-				p.problem("order %s is %s, and has a license", number, found.Status)
+				p.Problem("order %s is %s, and has a license", number, found.Status)
 			}
 			continue
 		}
 		paid.Stored++
 		if len(history.pays) == 0 {
-			p.problem("order %s is paid, and no request paid it", number)
+			p.Problem("order %s is paid, and no request paid it", number)
 		}
 		for _, seen := range history.licenses {
 			if seen != found.LicenseKey {
-				p.problem("order %s showed license %s, and has %s", number, seen, found.LicenseKey)
+				p.Problem("order %s showed license %s, and has %s", number, seen, found.LicenseKey)
 			}
 		}
 		if other, taken := owner[found.LicenseKey]; taken {
-			p.problem("orders %s and %s have the same license", other, number)
+			p.Problem("orders %s and %s have the same license", other, number)
 		}
 		owner[found.LicenseKey] = number
 		switch license := st.licenses[found.LicenseKey]; {
 		case license == nil:
-			p.problem("order %s is paid, and its license is not there", number)
+			p.Problem("order %s is paid, and its license is not there", number)
 		case license.OrderNo != number:
-			p.problem("order %s has a license that names another order", number)
+			p.Problem("order %s has a license that names another order", number)
 		}
 	}
 	if orders.Acknowledged > 0 || len(j.keys) > 0 {
@@ -162,12 +157,24 @@ func (p *proof) compareTotals(j *journal, st *stored) {
 	p.Facts = append(p.Facts,
 		fact{What: "licenses in the whole store", Acknowledged: len(st.licenses), Stored: st.totals["license"]})
 	if st.totals["license"] != len(st.licenses) {
-		p.problem("the store has %d licenses, and %d were granted or paid for", st.totals["license"], len(st.licenses))
+		p.Problem("the store has %d licenses, and %d were granted or paid for", st.totals["license"], len(st.licenses))
 	}
 	least, most := len(st.orders), len(st.orders)+j.unanswered()
 	p.Facts = append(p.Facts, fact{What: "orders in the whole store", Acknowledged: least, Stored: st.totals["order"],
 		Uncertain: most - least})
 	if n := st.totals["order"]; n < least || n > most {
-		p.problem("the store has %d orders, and %d to %d were made", n, least, most)
+		p.Problem("the store has %d orders, and %d to %d were made", n, least, most)
 	}
+}
+
+// addEvents adds what the audit of the webhook endpoints has found. A nil result is a no-op.
+func (p *proof) addEvents(r *webhooks.Result) {
+	if r == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Accepted)) {
+		p.Facts = append(p.Facts, fact{What: "events that the endpoint " + name + " has accepted",
+			Acknowledged: r.Events, Stored: r.Accepted[name]})
+	}
+	p.Notes, p.Problems = append(p.Notes, r.Notes...), append(p.Problems, r.Problems...)
 }

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
+	"time"
 )
 
 // results is the directory with the reports of a run.
@@ -50,12 +48,8 @@ func (r *results) writeLicenses(seeds []*seeded) error {
 	return os.WriteFile(r.path("licenses.json"), text, 0o600)
 }
 
-// writeProof prints the proof, and adds it to the summary that k6 has written.
-func (r *results) writeProof(stdout io.Writer, p *proof, failures ...error) error {
-	text := p.text(errors.Join(failures...))
-	if _, err := stdout.Write(text); err != nil {
-		return fmt.Errorf("print the proof: %w", err)
-	}
+// writeProof adds the proof to the summary that k6 has written, and writes it for programs.
+func (r *results) writeProof(p *proof, took time.Duration) error {
 	machine, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err
@@ -67,38 +61,5 @@ func (r *results) writeProof(stdout io.Writer, p *proof, failures ...error) erro
 	if err != nil {
 		return err
 	}
-	_, err = summary.Write(text)
-	if err = errors.Join(err, summary.Close()); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "\nreports: %s\n", r.dir)
-	return err
-}
-
-// shownProblems is how many contradictions are printed. proof.json has all of them.
-const shownProblems = 20
-
-// text returns the proof as a table. The last line is the verdict.
-func (p *proof) text(failure error) []byte {
-	var b bytes.Buffer
-	fmt.Fprintln(&b, "\nacknowledged against stored")
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "acknowledged\tuncertain\tstored\t")
-	for _, f := range p.Facts {
-		fmt.Fprintf(table, "%d\t%d\t%d\t  %s\n", f.Acknowledged, f.Uncertain, f.Stored, f.What)
-	}
-	_ = table.Flush() // into memory
-	for i, problem := range p.Problems {
-		if i == shownProblems {
-			fmt.Fprintf(&b, "… and %d more\n", len(p.Problems)-i)
-			break
-		}
-		fmt.Fprintln(&b, "WRONG", problem)
-	}
-	verdict := "PASSED: nothing was lost, nothing is wrong"
-	if failure != nil || len(p.Problems) > 0 {
-		verdict = "FAILED"
-	}
-	fmt.Fprintln(&b, "\n"+verdict)
-	return b.Bytes()
+	return errors.Join(p.Print(summary, took), summary.Close())
 }

@@ -25,7 +25,9 @@ type scenario struct {
 	Members  int     `json:"members"` // of etcd
 	Licenses []group `json:"licenses"`
 	Events   []event `json:"events"`
-	Calm     float64 `json:"calm"` // part of the duration from which on all must be as before; for the scripts
+	Kills    int     `json:"kills"`    // of random nodes, which start again; spread over the load
+	Webhooks bool    `json:"webhooks"` // webhook endpoints receive the events of all changes
+	Calm     float64 `json:"calm"`     // part of the duration from which on all must be as before; for the scripts
 }
 
 // group is licenses that are granted before the load. A script needs more licenses the

@@ -36,7 +36,7 @@ func TestEveryScenario(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := &config{name: name, scenario: s, slack: 1, accounts: 1}
+		cfg := &config{name: name, scenario: s, slack: 1, accounts: 1, impatience: time.Second}
 		if err := cfg.fillIn(); err != nil {
 			t.Error(name, err)
 		}
@@ -84,7 +84,7 @@ func TestUsage(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
 		var stderr strings.Builder
-		if code := command(t.Context(), args, &stderr, &stderr); code != rig.ExitUsage ||
+		if code := program().Command(t.Context(), args, &stderr, &stderr); code != rig.ExitUsage ||
 			!strings.Contains(stderr.String(), want) {
 			t.Errorf("%v: exit code %d, %s", args, code, &stderr)
 		}
@@ -92,13 +92,21 @@ func TestUsage(t *testing.T) {
 	t.Chdir(filepath.Join(root, ".."))
 	f("there is no scenario", "--scenario", "none")
 	f("there are etcd-leader-loss, ")
+	f("is for the scenario webhooks", "--scenario", "mixed", "--kills", "2")
+	f("is for the scenario webhooks", "--scenario", "webhooks", "--accounts", "2")
+	f("--nodes is 1: it must", "--scenario", "webhooks", "--nodes", "1")
+	f("--members is 9: it must", "--scenario", "webhooks", "--members", "9")
+	f("--kills is 51: it must be from 0 to 50", "--scenario", "webhooks", "--rate", "20", "--duration", "10s",
+		"--kills", "51")
+	f("--failures-each is -1: it must", "--scenario", "webhooks", "--failures-each", "-1")
+	f("--impatience is 0s: it must", "--scenario", "webhooks", "--impatience", "0s")
 	f("needs 3 nodes", "--scenario", "node-loss", "--nodes", "2")
 	f("whole seconds", "--scenario", "mixed", "--duration", "1500ms")
 	f("unexpected argument", "mixed")
 	t.Setenv("LICET_API_KEY", "")
 	f("LICET_API_KEY", "--scenario", "mixed", "--target", "http://127.0.0.1:1")
 	var stderr strings.Builder
-	if code := command(t.Context(), []string{"--help"}, &stderr, &stderr); code != rig.ExitOK ||
+	if code := program().Command(t.Context(), []string{"--help"}, &stderr, &stderr); code != rig.ExitOK ||
 		!strings.Contains(stderr.String(), "--scenario") {
 		t.Errorf("--help: exit code %d, %s", code, &stderr)
 	}

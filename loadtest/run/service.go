@@ -11,15 +11,18 @@ import (
 	"licet/client"
 	"licet/loadtest/rig"
 	"licet/loadtest/stage"
+	"licet/loadtest/trial"
+	"licet/loadtest/webhooks"
 )
 
 // service is what k6 sends the load to: nodes that were started for it, or a service
 // that runs already.
 type service struct {
-	urls    []string
-	apiKeys []string     // of each account
-	run     string       // marks what this run makes, in a store that others use too
-	stage   *stage.Stage // nil: the service runs already
+	*trial.Scene // nil: the service runs already
+	urls         []string
+	apiKeys      []string            // of each account
+	run          string              // marks what this run makes, in a store that others use too
+	hooks        *webhooks.Endpoints // nil: the scenario has no webhooks
 }
 
 // patience is how long a service may take after the load until it is ready again, and
@@ -34,50 +37,47 @@ func newService(ctx context.Context, cfg *config, progress *rig.Progress) (_ *se
 	if len(cfg.targets) > 0 {
 		return s, nil
 	}
-	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d)", cfg.scenario.Members, cfg.nodes)
-	s.stage, err = stage.New(ctx,
-		&stage.Config{Setup: cfg.Setup, Name: "load", Members: cfg.scenario.Members, Nodes: cfg.nodes,
-			Flags: stage.Together()})
+	flags := append(stage.Together(), "--public-url", stage.PublicURL, "--webhook-allow-networks", "127.0.0.0/8")
+	if s.Scene, err = cfg.NewScene(ctx, progress, programName, 0, 0, flags...); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	for _, n := range s.Stage.Nodes {
+		s.urls = append(s.urls, "http://"+n.Address)
+	}
+	s.apiKeys = make([]string, cfg.accounts)
+	s.apiKeys[0] = s.APIKey
+	err = rig.Each(ctx, cfg.accounts-1, preparers, func(ctx context.Context, i int) (err error) {
+		s.apiKeys[i+1], err = s.Stage.Licet.CreateKey(ctx, s.Stage.Etcd, fmt.Sprintf("load%d", i+1))
+		return err
+	})
+	if err != nil || !cfg.scenario.Webhooks {
+		return s, err
+	}
+	desk, err := new(trial.Tally).Client(s.Balancer, 2*stage.Patience, s.APIKey)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range s.stage.Nodes {
-		s.urls = append(s.urls, "http://"+n.Address)
-	}
-	if s.apiKeys, err = createKeys(ctx, s.stage, cfg.accounts, progress); err != nil {
-		s.stop()
-	}
+	s.hooks, err = webhooks.Open(ctx, desk, cfg.Seed, cfg.failures)
 	return s, err
-}
-
-// createKeys creates an API key for each of so many accounts.
-func createKeys(ctx context.Context, on *stage.Stage, accounts int, progress *rig.Progress) ([]string, error) {
-	count := progress.Long(accounts, "creating API keys of accounts: %d", accounts)
-	keys := make([]string, accounts)
-	var done atomic.Int64
-	err := rig.Each(ctx, accounts, preparers, func(ctx context.Context, i int) (err error) {
-		if keys[i], err = on.Licet.CreateKey(ctx, on.Etcd, fmt.Sprintf("load%d", i)); err != nil {
-			return fmt.Errorf("create an API key: %w", err)
-		}
-		count(int(done.Add(1)))
-		return nil
-	})
-	return keys, err
 }
 
 // stop ends what was started, and removes the store.
 func (s *service) stop() {
-	if s.stage != nil {
-		s.stage.Stop()
-	}
+	s.hooks.Stop()
+	s.Stop()
 }
 
 // clients returns a client of one address for each account. They share their connections. If the service was started
 // here, each request goes to a random node, so pages of one list come from several nodes.
 func (s *service) clients(url string) (all []*client.Client, err error) {
 	shared := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
-	if s.stage != nil {
-		shared.Transport = s.stage.Balancer()
+	if s.Scene != nil {
+		shared.Transport = s.Balancer
 	}
 	for _, apiKey := range s.apiKeys {
 		c, err := client.New(url, apiKey, client.RetryFor(patience), client.WithHTTPClient(shared))

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 
 	"licet/client"
-	"licet/loadtest/rig"
 	"licet/loadtest/trial"
+	"licet/loadtest/webhooks"
 )
 
 // stored holds the records that a journal names, as read over the API.
@@ -30,42 +29,50 @@ type storedLicense struct {
 
 // prove reads everything back, ends the nodes and has licet store verify read the store, and
 // compares.
-func prove(ctx context.Context, s *service, seeds []*seeded, out *results, progress *rig.Progress) (*proof, error) {
-	j := newJournal()
-	j.seed(seeds)
-	file, err := os.Open(out.path("journal.txt"))
+func prove(ctx context.Context, s *service, seeds []*seeded, out *results) (*proof, error) {
+	j, st, err := s.evidence(ctx, seeds, out)
 	if err != nil {
-		return nil, fmt.Errorf("read the journal: %w", err)
-	}
-	defer file.Close()
-	if err := j.read(file); err != nil {
 		return nil, err
+	}
+	var hooked *webhooks.Result
+	if s.hooks != nil {
+		if hooked, err = s.hooks.Audit(ctx, changesOf(j, st)); err != nil {
+			return nil, err
+		}
+		s.hooks.Stop() // otherwise each node waits for the endpoint that hangs
+	}
+	var end trial.Report
+	if s.Scene != nil {
+		st.totals = s.Shut(ctx, &end)
+	}
+	p := compare(j, st)
+	p.addEvents(hooked)
+	p.Problems = append(p.Problems, end.Problems...)
+	return p, nil
+}
+
+// evidence reads the journal, and everything that it names.
+func (s *service) evidence(ctx context.Context, seeds []*seeded, out *results) (*journal, *stored, error) {
+	j, err := readJournal(seeds, out)
+	if err != nil {
+		return nil, nil, err
 	}
 	accounts, err := s.ready(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer accounts[0].CloseIdleConnections()
 	if err := awaitLapses(ctx, accounts, j); err != nil {
-		return nil, fmt.Errorf("wait until the leases have lapsed: %w", err)
+		return nil, nil, fmt.Errorf("wait until the leases have lapsed: %w", err)
 	}
 	st, err := readBack(ctx, accounts, j)
 	if err != nil {
-		return nil, fmt.Errorf("read back what is stored: %w", err)
+		return nil, nil, fmt.Errorf("read back what is stored: %w", err)
 	}
 	if st.lists, err = readLists(ctx, accounts); err != nil {
-		return nil, fmt.Errorf("read the lists: %w", err)
+		return nil, nil, fmt.Errorf("read the lists: %w", err)
 	}
-	if s.stage == nil {
-		return compare(j, st), nil
-	}
-	progress.Step("the nodes end; licet store verify, also of a restored backup")
-	accounts[0].CloseIdleConnections()
-	var end trial.Report
-	st.totals = end.Leave(ctx, s.stage)
-	p := compare(j, st)
-	p.Problems = append(p.Problems, end.Problems...)
-	return p, nil
+	return j, st, nil
 }
 
 // readBack reads all licenses and orders that a journal names, each as its account.

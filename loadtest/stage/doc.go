@@ -2,8 +2,8 @@
 // front of the nodes, and a browser for the pay pages. The load test kills and restarts nodes, and verifies the store
 // afterwards.
 //
-// Package loadtest/rig starts single processes; this package puts them together. The programs compare, run,
-// webhooks and money use it, and deploy/observability/lab. The load itself, its plan and its verdict are in these
+// Package loadtest/rig starts single processes; this package puts them together. The programs compare, run
+// and money use it, and deploy/observability/lab. The load itself, its plan and its verdict are in these
 // programs.
 //
 // Files:

@@ -31,7 +31,7 @@ func (p *Program[C]) Command(ctx context.Context, args []string, stdout, stderr 
 		fmt.Fprintf(stderr, "%s: FAILED: %v\n", p.Name, err)
 		return rig.ExitFailed
 	}
-	if err := r.print(stdout, time.Since(began)); err != nil {
+	if err := r.Print(stdout, time.Since(began)); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		return rig.ExitFailed
 	}

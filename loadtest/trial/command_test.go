@@ -19,8 +19,8 @@ type settings struct {
 }
 
 func parse(args []string, stderr io.Writer) (*settings, error) {
-	s := &settings{}
-	flags := s.NewFlags("quiz", stderr, "what is asked")
+	s := &settings{Options: Options{Members: 3, Nodes: 1}}
+	flags := s.NewFlags("quiz", stderr, "what is asked", "")
 	flags.IntVar(&s.rounds, "rounds", 3, "how many rounds there are")
 	if err := s.Parse(flags, args); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	if s.rounds < 1 {
 		return nil, fmt.Errorf("--rounds is %d: it must be from 1 to 7", s.rounds)
 	}
-	return s, nil
+	return s, s.Check(s.rounds)
 }
 
 func TestExitCodes(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package trial is the frame that load tests with a verdict share: the command line, a tally of operations and
-// problems, the kills of nodes, and the report. It knows no shop and no webhooks. The programs run, webhooks and
-// money use it.
+// problems, the kills of nodes, and the report. It knows no shop and no webhooks. The programs run and money
+// use it.
 //
 // Files:
 //

@@ -10,36 +10,45 @@ import (
 	"licet/loadtest/rig"
 )
 
-// Options are the flags that every trial has.
+// Options are the flags that every load test with a verdict has. The values before NewFlags are the defaults. Zero
+// means that the scenario decides.
 type Options struct {
 	rig.Setup
-	Seed     uint64
-	Members  int    // of etcd
-	KeepLogs string // directory; empty: they are not kept
-	// Of trials with KillFlags:
-	Kills int // how often a node is killed
-	Nodes int // of licet
+	Seed    uint64
+	Members int // of etcd
+	Nodes   int // of licet
+	Kills   int // how often a node is killed
 }
 
-// NewFlags begins the flags of a program; seed says what the seed decides. The program
+// NewFlags begins the flags of a program. seed says what the seed decides, and kills when nodes are killed. The program
 // adds its own flags, and then calls Parse.
-func (o *Options) NewFlags(program string, stderr io.Writer, seed string) *pflag.FlagSet {
+func (o *Options) NewFlags(program string, stderr io.Writer, seed, kills string) *pflag.FlagSet {
 	flags := pflag.NewFlagSet(program, pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
 	flags.Uint64Var(&o.Seed, "seed", 1, seed)
+	flags.IntVar(&o.Members, "members", o.Members, "members of etcd"+unless(o.Members))
+	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes of licet; at least 2 where nodes are killed"+unless(o.Nodes))
+	flags.IntVar(&o.Kills, "kills", o.Kills, "how often a node is killed and started again"+kills+unless(o.Kills))
 	return flags
 }
 
-// KillFlags adds the flags of a trial that kills nodes: kills is how often it does so, and about says when.
-func (o *Options) KillFlags(flags *pflag.FlagSet, kills int, about string) {
-	flags.IntVar(&o.Kills, "kills", kills, "how often a node is killed and started again"+about)
-	flags.IntVar(&o.Nodes, "nodes", 3, "nodes of licet; at least 2, so that some are up while others are not")
+// unless returns the words about a default that the scenario decides.
+func unless(value int) string {
+	if value > 0 {
+		return ""
+	}
+	return " (default: the scenario's)"
 }
 
-// CheckKills checks the values of these flags. There is at most one kill for four of so many operations.
-func (o *Options) CheckKills(operations int) error {
-	return cmp.Or(Between("kills", o.Kills, 0, operations/4), Between("nodes", o.Nodes, 2, 100))
+// Check checks the values of these flags. There is at most one kill for four of so many operations.
+func (o *Options) Check(operations int) error {
+	least := 1
+	if o.Kills > 0 {
+		least = 2
+	}
+	return cmp.Or(Between("members", o.Members, 1, 7), Between("kills", o.Kills, 0, operations/4),
+		Between("nodes", o.Nodes, least, 100))
 }
 
 // Between returns an error unless the value of a flag is within bounds.
@@ -50,10 +59,8 @@ func Between(flag string, value, least, most int) error {
 	return nil
 }
 
-// Parse adds the flags that every trial has, and reads the command line.
+// Parse adds the flags of the setup, and reads the command line.
 func (o *Options) Parse(flags *pflag.FlagSet, args []string) error {
-	flags.IntVar(&o.Members, "members", 3, "members of etcd")
-	flags.StringVar(&o.KeepLogs, "keep-logs", "", "directory for the nodes' logs (default: they are not kept)")
 	o.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -61,5 +68,5 @@ func (o *Options) Parse(flags *pflag.FlagSet, args []string) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	return Between("members", o.Members, 1, 7)
+	return nil
 }

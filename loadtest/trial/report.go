@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -13,9 +12,10 @@ import (
 
 // Report is the result of a trial.
 type Report struct {
-	Seed     uint64
-	Proven   string // the verdict of a report without problems
-	Problems []string
+	Seed     uint64   `json:"seed"`
+	Proven   string   `json:"-"` // the verdict of a report without problems
+	Problems []string `json:"problems"`
+	Notes    []string `json:"notes,omitempty"`
 
 	counts []string // lines of the first table
 	lines  []string // of the second
@@ -54,27 +54,23 @@ func (r *Report) Note(err error) {
 	}
 }
 
-// Leave asks the nodes of a stage for licenses that contradict themselves, ends the nodes in order, verifies the store
-// and a restored backup of it, and looks for panics in the logs. It returns how many keys of each family are stored.
-func (r *Report) Leave(ctx context.Context, s *stage.Stage) map[string]int {
-	r.Problems = append(r.Problems, s.Contradictions(ctx)...)
-	r.Note(s.EndAll())
-	families, err := s.Verify(ctx)
-	if r.Note(err); err == nil {
-		r.Note(s.VerifyRestored(ctx, families))
-	}
-	r.Problems = append(r.Problems, s.Bugs()...)
-	return families
-}
+// shownProblems is how many problems are printed.
+const shownProblems = 100
 
-// print writes the report for people.
-func (r *Report) print(out io.Writer, took time.Duration) error {
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer, took time.Duration) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "DONE\tTIMES\n%s\n\n%s\n", strings.Join(r.counts, "\n"), strings.Join(r.lines, "\n"))
+	if len(r.counts) > 0 {
+		fmt.Fprintf(table, "DONE\tTIMES\n%s\n\n", strings.Join(r.counts, "\n"))
+	}
+	fmt.Fprintln(table, strings.Join(r.lines, "\n"))
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for _, problem := range r.Problems {
+	for _, note := range r.Notes {
+		fmt.Fprintln(out, note)
+	}
+	for _, problem := range r.Problems[:min(shownProblems, len(r.Problems))] {
 		fmt.Fprintln(out, "WRONG:", problem)
 	}
 	verdict := r.Proven

@@ -23,7 +23,7 @@ func TestReport(t *testing.T) {
 	r.Note(nil)
 	r.Note(errors.New("the bell is broken"))
 	var out bytes.Buffer
-	if err := r.print(&out, 61*time.Second+3); err != nil {
+	if err := r.Print(&out, 61*time.Second+3); err != nil {
 		t.Fatal(err)
 	}
 	const want = `DONE                                              TIMES

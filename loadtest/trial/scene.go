@@ -22,14 +22,14 @@ type Scene struct {
 }
 
 // NewScene starts etcd and nodes, and creates an API key. Nodes are to be killed so many times during so many
-// operations. more are flags of the nodes.
+// operations. The flags are those of the nodes, besides the usual flags.
 func (o *Options) NewScene(
-	ctx context.Context, progress *rig.Progress, program string, operations, kills int, more ...string,
+	ctx context.Context, progress *rig.Progress, program string, operations, kills int, flags ...string,
 ) (*Scene, error) {
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", o.Members,
 		o.Nodes, o.Seed)
 	on, err := stage.New(ctx, &stage.Config{Setup: o.Setup, Name: program, Members: o.Members, Nodes: o.Nodes,
-		Flags: append(stage.BehindBalancer(), more...)})
+		Flags: flags})
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +83,17 @@ func (s *Scene) Report(t *Tally, proven string) *Report {
 	return r
 }
 
-// Shut ends the nodes in order, and verifies the store; see Leave.
-func (s *Scene) Shut(ctx context.Context, r *Report) {
+// Shut asks the nodes for licenses that contradict themselves, ends the nodes in order, verifies the store and a
+// restored backup of the store, and looks for panics in the logs. It returns how many keys of each family are stored.
+func (s *Scene) Shut(ctx context.Context, r *Report) map[string]int {
 	s.Progress.Step("the nodes end; licet store verify, also of a restored backup")
 	s.Balancer.CloseIdleConnections()
-	r.Leave(ctx, s.Stage)
+	r.Problems = append(r.Problems, s.Stage.Contradictions(ctx)...)
+	r.Note(s.Stage.EndAll())
+	families, err := s.Stage.Verify(ctx)
+	if r.Note(err); err == nil {
+		r.Note(s.Stage.VerifyRestored(ctx, families))
+	}
+	r.Problems = append(r.Problems, s.Stage.Bugs()...)
+	return families
 }

@@ -1,4 +1,4 @@
-package main
+package webhooks
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 // evidence holds everything that the audit compares.
 type evidence struct {
-	changes   map[change]bool // that were acknowledged
+	changes   map[Change]bool // true: acknowledged; false: the outcome is unknown
 	feed      []event         // in its order
 	followed  []string        // ids of the events of the client that followed the feed
 	endpoints []books
@@ -75,19 +75,20 @@ func audit(e *evidence) []string {
 
 // changes compares the feed with what was acknowledged, in both directions.
 func (f *findings) changes(e *evidence) {
-	eventOf := map[change]string{} // by which event
+	eventOf := map[Change]string{} // by which event
 	for i := range e.feed {
 		one := &e.feed[i]
-		switch before := eventOf[one.change]; {
-		case !e.changes[one.change]:
-			f.add("an event without a change", "%s: %v", one.id, one.change)
+		_, explained := e.changes[one.Change]
+		switch before := eventOf[one.Change]; {
+		case !explained:
+			f.add("an event without a change", "%s: %v", one.id, one.Change)
 		case before != "":
-			f.add("one change has two events", "%v: %s and %s", one.change, before, one.id)
+			f.add("one change has two events", "%v: %s and %s", one.Change, before, one.id)
 		}
-		eventOf[one.change] = one.id
+		eventOf[one.Change] = one.id
 	}
-	for c := range e.changes {
-		if eventOf[c] == "" {
+	for c, acknowledged := range e.changes {
+		if acknowledged && eventOf[c] == "" {
 			f.add("a change has no event", "%v", c)
 		}
 	}
@@ -113,7 +114,7 @@ func (f *findings) follower(e *evidence) {
 func (f *findings) endpoint(e *evidence, b *books, known map[string]*event) {
 	for i := range e.feed {
 		if b.live && b.taken[e.feed[i].id] == 0 {
-			f.add("an event was not delivered to the endpoint "+b.name, "%s: %v", e.feed[i].id, e.feed[i].change)
+			f.add("an event was not delivered to the endpoint "+b.name, "%s: %v", e.feed[i].id, e.feed[i].Change)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.seen)) {

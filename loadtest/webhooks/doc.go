@@ -1,22 +1,14 @@
-// Webhookrun delivers the events of a shop to webhook endpoints from three nodes, which it kills and starts again all
-// the time. Then it proves that every event was delivered, and that no event was made up. One endpoint answers, one
-// fails a fifth of the calls, and one hangs. See the chapter "webhook run" of loadtest/README.md.
-//
-// The plan is a list of customers: each buys a license, or uses a license that customers share, and activates it on
-// devices, some of which are removed again. The command line and the report's frame are in loadtest/trial; nodes,
-// balancer and browser in loadtest/stage.
+// Package webhooks is three webhook endpoints of an account, and a client that follows the account's feed of events,
+// while a load changes orders and licenses and nodes are killed. Package webhooks proves that each acknowledged change
+// has one event, that every event was delivered, and that no event was made up. One endpoint answers, one fails a fifth
+// of the calls, and one hangs. See the chapter "webhook run" of loadtest/README.md. The load, and the kills during the
+// load, are those of the program loadtest/run.
 //
 // Files:
 //
-//	main.go        the program
-//	config.go      flags
-//	plan.go        what each customer will do, from a seed
-//	run.go         the run, from start to report
-//	customers.go   the customers carry out the plan: orders, activations, removals
-//	journal.go     which changes were acknowledged, and so must have an event
+//	endpoints.go   the endpoints, from their creation to the audit
 //	receivers.go   the HTTP servers behind the endpoints
 //	delivering.go  waiting until the remaining events are delivered
 //	feed.go        reading the feed of events, and following the feed
-//	audit.go       the evidence of a run: comparing changes, feed and deliveries
-//	verdict.go     the verdict and the report
-package main
+//	audit.go       comparing changes, feed and deliveries
+package webhooks

@@ -1,4 +1,4 @@
-package main
+package webhooks
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func withoutPayLink(body []byte) []byte {
 type event struct {
 	text []byte // as the feed has it, without its pay link
 	id   string
-	change
+	Change
 }
 
 // parseEvent reads what the audit needs of an event.
@@ -32,29 +32,29 @@ func parseEvent(text []byte) (event, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return event{}, fmt.Errorf("an event of the feed: %w: %.300s", err, text)
 	}
-	found := event{text: withoutPayLink(text), id: e.ID, change: change{kind: e.Type}}
+	found := event{text: withoutPayLink(text), id: e.ID, Change: Change{Kind: e.Type}}
 	switch {
 	case e.Data.Order != nil:
-		found.subject = e.Data.Order.OrderNo
+		found.Subject = e.Data.Order.OrderNo
 	case e.Data.License != nil:
-		found.subject = e.Data.License.LicenseKey
+		found.Subject = e.Data.License.LicenseKey
 	}
 	if e.Data.Device != nil && e.Type != "license.activated" { // the journal does not know which was the first
-		found.device = e.Data.Device.DeviceID
+		found.Device = e.Data.Device.DeviceID
 	}
 	return found, nil
 }
 
 // follow reads the feed with the Go client while the feed grows and nodes are killed, until ctx ends.
-func (s *scene) follow(ctx context.Context) error {
-	for e, err := range s.shop.desk.FollowEvents(ctx, client.EventFilter{}) {
+func (e *Endpoints) follow(ctx context.Context) error {
+	for event, err := range e.desk.FollowEvents(ctx, client.EventFilter{}) {
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("follow the feed: %w", err)
 		}
-		s.followed = append(s.followed, e.ID)
+		e.followed = append(e.followed, event.ID)
 	}
 	return nil
 }
