@@ -14,6 +14,7 @@ require (
 	github.com/prometheus/prometheus v0.310.0
 	go.etcd.io/etcd/api/v3 v3.7.3
 	go.etcd.io/etcd/client/v3 v3.7.3
+	go.yaml.in/yaml/v3 v3.0.5
 )
 
 require (

@@ -49,22 +49,22 @@ func TestRunbooks(t *testing.T) {
 	for _, p := range pages() {
 		for _, panel := range p.all() {
 			var known []float64
-			for _, name := range panel.runbooks {
+			for _, name := range panel.Runbooks {
 				linked[name] = true
 				known = append(known, compared[name]...)
 				if _, ok := compared[name]; !ok {
-					t.Errorf("%s, %s: there is no alert %s", p.title, panel.title, name)
+					t.Errorf("%s, %s: there is no alert %s", p.Title, panel.Title, name)
 				}
 				if _, err := os.Stat(filepath.Join(repository, "docs/runbooks", name+".md")); err != nil {
-					t.Errorf("%s, %s: %v", p.title, panel.title, err)
+					t.Errorf("%s, %s: %v", p.Title, panel.Title, err)
 				}
 			}
-			for _, s := range panel.steps {
+			for _, s := range slices.Concat(panel.Warning, panel.Critical) {
 				// Above none is one, and half of one where Prometheus extrapolates.
 				if !slices.ContainsFunc(known,
-					func(v float64) bool { return math.Abs(v-s.from) < 1e-9 || v == 0 && s.from <= 1 }) {
-					t.Errorf("%s, %s: %v is no value that %v compare with: %v", p.title, panel.title, s.from,
-						panel.runbooks, known)
+					func(v float64) bool { return math.Abs(v-s) < 1e-9 || v == 0 && s <= 1 }) {
+					t.Errorf("%s, %s: %v is no value that %v compare with: %v", p.Title, panel.Title, s,
+						panel.Runbooks, known)
 				}
 			}
 		}

@@ -70,27 +70,27 @@ func TestCommitted(t *testing.T) {
 func TestPanelsAreDocumented(t *testing.T) {
 	uids := map[string]bool{}
 	for _, p := range pages() {
-		if uids[p.uid] || p.uid == "" || p.about == "" || p.file != p.uid+".json" {
-			t.Errorf("%s: uid %q, file %q, about %q", p.title, p.uid, p.file, p.about)
+		if uids[p.UID] || p.UID == "" || p.About == "" || p.File != p.UID+".json" {
+			t.Errorf("%s: uid %q, file %q, about %q", p.Title, p.UID, p.File, p.About)
 		}
-		uids[p.uid] = true
+		uids[p.UID] = true
 		titles := map[string]bool{}
 		for _, panel := range p.all() {
-			if panel.title == "" || titles[panel.title] {
-				t.Errorf("%s: no title, or a second %q", p.title, panel.title)
+			if panel.Title == "" || titles[panel.Title] {
+				t.Errorf("%s: no title, or a second %q", p.Title, panel.Title)
 			}
-			titles[panel.title] = true
-			if !strings.HasSuffix(panel.about, ".") || panel.unit == "" || len(panel.queries) == 0 {
-				t.Errorf("%s, %s: about %q, unit %q, %d queries", p.title, panel.title, panel.about, panel.unit,
-					len(panel.queries))
+			titles[panel.Title] = true
+			if !strings.HasSuffix(panel.About, ".") || panel.Unit == "" || len(panel.Queries) == 0 {
+				t.Errorf("%s, %s: about %q, unit %q, %d queries", p.Title, panel.Title, panel.About, panel.Unit,
+					len(panel.Queries))
 			}
-			for i, q := range panel.queries {
-				if len(panel.queries) > 1 && q.legend == "" {
-					t.Errorf("%s, %s: query %d has no legend", p.title, panel.title, i)
+			for i, q := range panel.Queries {
+				if len(panel.Queries) > 1 && q.Legend == "" {
+					t.Errorf("%s, %s: query %d has no legend", p.Title, panel.Title, i)
 				}
 			}
-			if !slices.IsSortedFunc(panel.steps, func(a, b step) int { return int(a.from*1e6) - int(b.from*1e6) }) {
-				t.Errorf("%s, %s: steps %v", p.title, panel.title, panel.steps)
+			if steps := slices.Concat(panel.Warning, panel.Critical); !slices.IsSorted(steps) {
+				t.Errorf("%s, %s: warning and critical are %v", p.Title, panel.Title, steps)
 			}
 		}
 	}
@@ -105,16 +105,16 @@ func TestSelectors(t *testing.T) {
 	wanted := map[scope]string{nodes: ofLicet, members: ofEtcd, recording: ofRecorded}
 	for _, p := range pages() {
 		for _, panel := range p.all() {
-			for _, q := range panel.queries {
-				found := series.FindAllStringSubmatch(q.expr, -1)
+			for _, q := range panel.Queries {
+				found := series.FindAllStringSubmatch(q.Expr, -1)
 				// Without labels, each name is a found name.
-				if names := naked.FindAllString(aside.ReplaceAllString(q.expr, ""), -1); len(found) < max(1,
+				if names := naked.FindAllString(aside.ReplaceAllString(q.Expr, ""), -1); len(found) < max(1,
 					len(names)) {
-					t.Errorf("%s, %s: a series without a selector in %s", p.title, panel.title, q.expr)
+					t.Errorf("%s, %s: a series without a selector in %s", p.Title, panel.Title, q.Expr)
 				}
 				for _, s := range found {
-					if !strings.HasPrefix(s[1], wanted[panel.of]) {
-						t.Errorf("%s, %s: %s is not selected by %s", p.title, panel.title, s[0], wanted[panel.of])
+					if !strings.HasPrefix(s[1], wanted[panel.Of]) {
+						t.Errorf("%s, %s: %s is not selected by %s", p.Title, panel.Title, s[0], wanted[panel.Of])
 					}
 				}
 			}
@@ -182,10 +182,10 @@ func TestQueries(t *testing.T) {
 	for _, p := range pages() {
 		want := len(p.variables)
 		for _, panel := range p.all() {
-			want += len(panel.queries)
+			want += len(panel.Queries)
 		}
-		if asked[p.title] != want {
-			t.Errorf("%s: %d queries, want %d", p.title, asked[p.title], want)
+		if asked[p.Title] != want {
+			t.Errorf("%s: %d queries, want %d", p.Title, asked[p.Title], want)
 		}
 	}
 }

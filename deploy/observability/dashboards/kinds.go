@@ -24,7 +24,7 @@ type builder[B any] interface {
 
 // begin sets what panels of all kinds have.
 func begin[B builder[B]](b B, p panel, id uint32, at dashboard.GridPos) B {
-	return b.Id(id).GridPos(at).Title(p.title).Description(p.about).Datasource(datasource()).
+	return b.Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(datasource()).
 		Targets(p.targets()).Links(p.links())
 }
 
@@ -33,7 +33,7 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 		ShowLegend(true).
 		DisplayMode(common.LegendDisplayModeList).
 		Placement(common.LegendPlacementBottom)
-	if p.legend {
+	if p.LegendTable {
 		legend = legend.
 			DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementRight).
@@ -42,7 +42,7 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 			SortDesc(true)
 	}
 	b := begin(timeseries.NewPanelBuilder(), p, id, at).
-		Unit(p.unit).
+		Unit(p.Unit).
 		Thresholds(p.thresholds()).
 		Legend(legend).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).
@@ -50,16 +50,16 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 		LineWidth(1).
 		FillOpacity(10).
 		ShowPoints(common.VisibilityModeNever)
-	if !p.signed {
+	if !p.Signed {
 		b = b.Min(0)
 	}
-	if p.max > 0 {
-		b = b.Max(p.max)
+	if p.Max > 0 {
+		b = b.Max(p.Max)
 	}
-	if len(p.steps) > 0 {
+	if len(p.Warning)+len(p.Critical) > 0 {
 		b = b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}
-	if p.show == stacked {
+	if p.Show == stacked {
 		b = b.FillOpacity(60).LineWidth(0).
 			Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
 	}
@@ -68,15 +68,15 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 
 func (p panel) stat(id uint32, at dashboard.GridPos) *stat.PanelBuilder {
 	color := common.BigValueColorModeNone
-	if len(p.steps) > 0 {
+	if len(p.Warning)+len(p.Critical) > 0 {
 		color = common.BigValueColorModeValue
 	}
-	empty := p.empty
+	empty := p.Empty
 	if empty == "" {
 		empty = "–"
 	}
 	return begin(stat.NewPanelBuilder(), p, id, at).
-		Unit(p.unit).
+		Unit(p.Unit).
 		NoValue(empty).
 		Thresholds(p.thresholds()).
 		ColorMode(color).
@@ -89,7 +89,7 @@ func (p panel) heatmap(id uint32, at dashboard.GridPos) *heatmap.PanelBuilder {
 	return begin(heatmap.NewPanelBuilder(), p, id, at).
 		Calculate(false).
 		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)).
-		YAxis(heatmap.NewYAxisConfigBuilder().Unit(p.unit).AxisPlacement(common.AxisPlacementLeft)).
+		YAxis(heatmap.NewYAxisConfigBuilder().Unit(p.Unit).AxisPlacement(common.AxisPlacementLeft)).
 		CellValues(heatmap.NewCellValuesBuilder().Unit("cps")).
 		CellGap(1).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().
@@ -104,7 +104,7 @@ func (p panel) heatmap(id uint32, at dashboard.GridPos) *heatmap.PanelBuilder {
 // table shows the labels of one query's series in columns, and how many series there are.
 func (p panel) table(id uint32, at dashboard.GridPos) *table.PanelBuilder {
 	return begin(table.NewPanelBuilder(), p, id, at).
-		Unit(p.unit).
+		Unit(p.Unit).
 		Thresholds(p.thresholds()).
 		WithTransformation(dashboard.DataTransformerConfig{
 			Id: "organize",

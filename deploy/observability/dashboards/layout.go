@@ -7,26 +7,30 @@ import (
 
 // row is a title with panels below it.
 type row struct {
-	title  string
-	panels []panel
+	Title  string  `yaml:"title"`
+	Panels []panel `yaml:"panels"`
 }
 
 // page is one dashboard.
 type page struct {
-	file, uid, title, about string
-	tags                    []string
-	variables               []variable
-	rows                    []row
+	File, UID string     `yaml:"-"`
+	variables []variable // at the top
+
+	Title   string   `yaml:"title"`
+	About   string   `yaml:"about"`
+	Tags    []string `yaml:"tags"`
+	Members bool     `yaml:"members"` // the dashboard also shows members of etcd, and lets the reader choose some
+	Rows    []row    `yaml:"rows"`
 }
 
 // tag is the tag of all dashboards. Their links to each other go by it.
 const tag = "licet"
 
 func (p page) build() *dashboard.DashboardBuilder {
-	b := dashboard.NewDashboardBuilder(p.title).
-		Uid(p.uid).
-		Description(p.about).
-		Tags(append([]string{tag}, p.tags...)).
+	b := dashboard.NewDashboardBuilder(p.Title).
+		Uid(p.UID).
+		Description(p.About).
+		Tags(append([]string{tag}, p.Tags...)).
 		Readonly().
 		Refresh("30s").
 		Time("now-1h", "now").
@@ -47,13 +51,13 @@ func (p page) build() *dashboard.DashboardBuilder {
 	b = b.WithVariable(runbooksVariable{})
 
 	id, y := uint32(0), uint32(0)
-	for _, r := range p.rows {
+	for _, r := range p.Rows {
 		id++
-		b = b.WithRow(dashboard.NewRowBuilder(r.title).Id(id).GridPos(dashboard.GridPos{X: 0, Y: y, W: gridWidth,
+		b = b.WithRow(dashboard.NewRowBuilder(r.Title).Id(id).GridPos(dashboard.GridPos{X: 0, Y: y, W: gridWidth,
 			H: 1}))
 		y++
 		x, deepest := uint32(0), uint32(0)
-		for _, panel := range r.panels {
+		for _, panel := range r.Panels {
 			if x+panel.columns() > gridWidth {
 				x, y, deepest = 0, y+deepest, 0
 			}
@@ -69,8 +73,8 @@ func (p page) build() *dashboard.DashboardBuilder {
 // all returns the panels of all rows.
 func (p page) all() []panel {
 	var all []panel
-	for _, r := range p.rows {
-		all = append(all, r.panels...)
+	for _, r := range p.Rows {
+		all = append(all, r.Panels...)
 	}
 	return all
 }

@@ -26,8 +26,8 @@ func LintExceptions() []byte {
 		for _, of := range rule.of {
 			for _, p := range pages() {
 				for _, panel := range p.all() {
-					if panel.of == of {
-						fmt.Fprintf(&out, "      - dashboard: %q\n        panel: %q\n", p.title, panel.title)
+					if panel.Of == of {
+						fmt.Fprintf(&out, "      - dashboard: %q\n        panel: %q\n", p.Title, panel.Title)
 					}
 				}
 			}

@@ -7,60 +7,53 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// display is how a panel shows its series.
-type display int
+// display is how a panel shows its series. The zero value is lines over time.
+type display string
 
 const (
-	lines display = iota
-	stacked
-	number  // the last value, large
-	heat    // of one query over buckets
-	columns // a table of one query's labels
+	stacked display = "stacked"
+	number  display = "number"  // the last value, large
+	heat    display = "heatmap" // of one query over buckets
+	columns display = "table"   // of one query's labels
 )
 
 // query is one expression of a panel, with what names its series.
 type query struct {
-	expr, legend string
+	Expr   string `yaml:"expr"`
+	Legend string `yaml:"legend"`
 }
 
-// step is a value from which on an operator must act, and its color. The values are those of
-// the alerts.
-type step struct {
-	from  float64
-	color string
-}
-
-func warning(from float64) step  { return step{from, "orange"} }
-func critical(from float64) step { return step{from, "red"} }
-
-// scope says whose series a panel shows, and so which variables select them.
-type scope int
+// scope says whose series a panel shows, and so which variables select them. The zero value is the nodes.
+type scope string
 
 const (
-	nodes     scope = iota
-	members         // of etcd
-	recording       // what rules have recorded, which knows no instance
+	nodes     scope = ""
+	members   scope = "members"  // of etcd
+	recording scope = "recorded" // by rules, which know no instance
 )
 
 // panel is one panel. The builder of its kind sets what all panels of the kind have in
 // common.
 type panel struct {
-	title string
-	about string // what the panel shows, and what a reader should do about it
-	unit  string // in Grafana's names
-	show  display
-	of    scope
+	Title string  `yaml:"title"`
+	About string  `yaml:"about"` // what the panel shows, and what a reader should do about it
+	Unit  string  `yaml:"unit"`  // in Grafana's names
+	Show  display `yaml:"show"`
+	Of    scope   `yaml:"of"`
 
-	queries  []query
-	steps    []step
-	runbooks []string // names of alerts, which are those of the runbooks
-	traces   bool     // of a histogram that has exemplars
-	legend   bool     // many series: their legend is a table beside them
-	empty    string   // what a number says where there is no series
-	max      float64  // of the axis, if any
-	signed   bool     // values may be negative; else the axis begins at 0
-	width    uint32   // of 24 columns; 0: the usual width of the display
-	high     uint32   // the same for the upper bound
+	query    `yaml:",inline"` // of a panel with one query
+	Queries  []query          `yaml:"queries"`
+	Warning  []float64        `yaml:"warning"`  // values from which on an operator must act, as those of the alerts
+	Critical []float64        `yaml:"critical"` // the same, at once
+	Runbooks []string         `yaml:"runbooks"` // names of alerts, which are those of the runbooks
+	Traces   bool             `yaml:"traces"`   // of a histogram that has exemplars
+	// LegendTable shows the legend of many series as a table beside them.
+	LegendTable bool    `yaml:"legend_table"`
+	Empty       string  `yaml:"empty"`  // what a number says where there is no series
+	Max         float64 `yaml:"max"`    // of the axis, if any
+	Signed      bool    `yaml:"signed"` // values may be negative; else the axis begins at 0
+	Width       uint32  `yaml:"width"`  // of 24 columns; 0: the usual width of the display
+	High        uint32  `yaml:"high"`   // the same for the height
 }
 
 // The sizes on Grafana's grid.
@@ -74,9 +67,9 @@ const (
 
 func (p panel) columns() uint32 {
 	switch {
-	case p.width > 0:
-		return p.width
-	case p.show == number:
+	case p.Width > 0:
+		return p.Width
+	case p.Show == number:
 		return numberWidth
 	}
 	return panelWidth
@@ -84,9 +77,9 @@ func (p panel) columns() uint32 {
 
 func (p panel) height() uint32 {
 	switch {
-	case p.high > 0:
-		return p.high
-	case p.show == number:
+	case p.High > 0:
+		return p.High
+	case p.Show == number:
 		return numberHigh
 	}
 	return panelHeight
@@ -94,7 +87,7 @@ func (p panel) height() uint32 {
 
 // build makes Grafana's panel, at the place that the dashboard chooses.
 func (p panel) build(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
-	switch p.show {
+	switch p.Show {
 	case number:
 		return p.stat(id, at)
 	case heat:
@@ -107,13 +100,13 @@ func (p panel) build(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pane
 
 func (p panel) targets() []cog.Builder[variants.Dataquery] {
 	var targets []cog.Builder[variants.Dataquery]
-	for i, q := range p.queries {
+	for i, q := range p.Queries {
 		target := prometheus.NewDataqueryBuilder().
 			Datasource(datasource()).
-			Expr(q.expr).
-			LegendFormat(q.legend).
+			Expr(q.Expr).
+			LegendFormat(q.Legend).
 			RefId(string(rune('A' + i)))
-		switch p.show {
+		switch p.Show {
 		case heat:
 			target = target.Range().Format(prometheus.PromQueryFormatHeatmap)
 		case columns:
@@ -121,7 +114,7 @@ func (p panel) targets() []cog.Builder[variants.Dataquery] {
 		default:
 			target = target.Range().Format(prometheus.PromQueryFormatTimeSeries)
 		}
-		if p.traces {
+		if p.Traces {
 			target = target.Exemplar(true)
 		}
 		targets = append(targets, target)
@@ -137,7 +130,7 @@ func (l link) Build() (dashboard.DashboardLink, error) { return dashboard.Dashbo
 // links returns links to the runbooks of the panel's alerts.
 func (p panel) links() []cog.Builder[dashboard.DashboardLink] {
 	var links []cog.Builder[dashboard.DashboardLink]
-	for _, name := range p.runbooks {
+	for _, name := range p.Runbooks {
 		url := "${runbooks:raw}/" + name + ".md"
 		links = append(links, link{
 			Title:       "Runbook: " + name,
@@ -152,8 +145,11 @@ func (p panel) links() []cog.Builder[dashboard.DashboardLink] {
 
 func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 	steps := []dashboard.Threshold{{Color: "green"}}
-	for _, s := range p.steps {
-		steps = append(steps, dashboard.Threshold{Value: &s.from, Color: s.color})
+	for _, from := range p.Warning {
+		steps = append(steps, dashboard.Threshold{Value: &from, Color: "orange"})
+	}
+	for _, from := range p.Critical {
+		steps = append(steps, dashboard.Threshold{Value: &from, Color: "red"})
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }

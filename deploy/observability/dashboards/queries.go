@@ -21,11 +21,11 @@ func Queries(rateInterval string) []Query {
 		}
 		all := strings.NewReplacer(replaced...)
 		for _, v := range p.variables {
-			queries = append(queries, Query{p.title, "variable " + v.name, all.Replace(v.selector), v.label})
+			queries = append(queries, Query{p.Title, "variable " + v.name, all.Replace(v.selector), v.label})
 		}
 		for _, panel := range p.all() {
-			for _, q := range panel.queries {
-				queries = append(queries, Query{Dashboard: p.title, Panel: panel.title, Expr: all.Replace(q.expr)})
+			for _, q := range panel.Queries {
+				queries = append(queries, Query{Dashboard: p.Title, Panel: panel.Title, Expr: all.Replace(q.Expr)})
 			}
 		}
 	}
