@@ -108,7 +108,7 @@ func (c CountInvoiceRefund) apply(r *Record, now time.Time) (Result, error) {
 	if c.Back != 0 {
 		o.countReturned(c.Back, c.PaidEnd, now)
 	}
-	o.settleReturn(&c.Refund, &c.Invoice, now)
+	o.noteReturn(&c.Refund, &c.Invoice, now)
 	o.recountFurther(&c.Invoice, now)
 	r.recordOrder(EventOrderRefundUpdated, Provider, now)
 	return Result{order: new(*o)}, nil

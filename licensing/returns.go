@@ -317,10 +317,10 @@ func (c WithdrawReturn) apply(r *Record, now time.Time) (Result, error) {
 	return Result{order: new(*o)}, nil
 }
 
-// settleReturn notes what has become of a refund of a further payment, which is as it is after that. The refund of an
+// noteReturn notes what has become of a refund of a further payment, which is as it is after that. The refund of an
 // invoice is closed. The rest of a second payment is due again, under a number that no refund has had: a provider
 // answers about a failed refund with the failure for good.
-func (o *Order) settleReturn(refund, further *Payment, now time.Time) {
+func (o *Order) noteReturn(refund, further *Payment, now time.Time) {
 	open, found := o.OpenReturn(refund.Reference)
 	switch {
 	case refund.State == PaymentPending:

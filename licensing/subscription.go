@@ -119,11 +119,11 @@ func (o *Order) planAsk(now time.Time) {
 // another answer was recorded since After was read, or if the order has no subscription: then Result.Created is false,
 // and the caller must ask again.
 type NoteSubscription struct {
-	After    int                // how many answers the order had before the provider was asked
-	Status   SubscriptionStatus // empty: the provider could not be asked, and a sweep asks later
-	CancelAt time.Time          // when the subscription ends; zero: it renews
-	Settled  bool               // the provider has made, or has refused, the change that was open before the question
-	Refused  bool               // the provider has refused that change
+	After       int                // how many answers the order had before the provider was asked
+	Status      SubscriptionStatus // empty: the provider could not be asked, and a sweep asks later
+	CancelAt    time.Time          // when the subscription ends; zero: it renews
+	ChangeEnded bool               // the provider has made or refused the change that was open before
+	Refused     bool               // the provider has refused that change
 	// Made reports that the provider has made the open change of the plan. Then the same transaction must give the
 	// license Result.Plan; see ExtendLicense.
 	Made bool
@@ -149,14 +149,14 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 	if c.Status != "" {
 		o.SubscriptionStatus, o.CancelAt = c.Status, c.CancelAt
 		o.EndDue = o.EndDue && c.Status != SubscriptionCanceled
-		switch made := c.Settled && c.Made && o.Change.Kind == ChangePlan; {
+		switch made := c.ChangeEnded && c.Made && o.Change.Kind == ChangePlan; {
 		case made && o.Change.Later:
 			o.plan(o.Change.Plan, c.From)
 		case made:
 			adopted = o.Change.Plan
 			o.adopt(adopted)
 		}
-		if c.Settled || c.Status == SubscriptionCanceled {
+		if c.ChangeEnded || c.Status == SubscriptionCanceled {
 			if c.Refused {
 				o.refuse(o.Change.Number)
 			}

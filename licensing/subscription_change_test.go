@@ -35,7 +35,7 @@ func changePlan(number string, later bool, plan licensing.Plan) licensing.Change
 // made records that the provider has made the open change, and gives the license what it pays for.
 func made(t *testing.T, order, license *licensing.Record, periodEnd time.Time) {
 	t.Helper()
-	noted := must(t, order, licensing.NoteSubscription{After: order.Order.Answers, Settled: true, Made: true,
+	noted := must(t, order, licensing.NoteSubscription{After: order.Order.Answers, ChangeEnded: true, Made: true,
 		Status: licensing.SubscriptionActive, From: periodEnd}, noon)
 	must(t, license, licensing.ExtendLicense{Plan: noted.Plan}, noon)
 }
@@ -111,7 +111,7 @@ func TestChangeOfPlan(t *testing.T) {
 func TestChangeOfPlanRefused(t *testing.T) {
 	order, license, end := subscribed(t)
 	must(t, &order, changePlan("chg_1", false, licensing.Plan{ProductID: "team", Amount: 3000, Terms: teamTerms}), noon)
-	must(t, &order, licensing.NoteSubscription{After: 1, Status: licensing.SubscriptionActive, Settled: true}, noon)
+	must(t, &order, licensing.NoteSubscription{After: 1, Status: licensing.SubscriptionActive, ChangeEnded: true}, noon)
 	paysFor(t, "refused", &order, &license, app, 900, 3, 0)
 	later := licensing.Plan{ProductID: app, Amount: 700}
 	must(t, &order, changePlan("chg_2", true, later), noon)
@@ -157,7 +157,7 @@ func TestOpenChangeStays(t *testing.T) {
 			t.Errorf("another request: %v", err)
 		}
 		must(t, &order, licensing.NoteSubscription{After: order.Order.Answers, Status: licensing.SubscriptionActive,
-			Settled: true, Refused: true}, noon)
+			ChangeEnded: true, Refused: true}, noon)
 		if !order.Order.RefusedChange(number) || order.Order.ChangeDue() {
 			t.Errorf("%s is refused: %+v", number, order.Order)
 		}

@@ -47,15 +47,15 @@ func TestSubscriptionProperties(t *testing.T) {
 				}
 			} else if random.IntN(3) == 0 {
 				after, next := random.IntN(answers+1), licensing.SubscriptionStatuses()[random.IntN(3)]
-				settled := random.IntN(2) == 0
+				ended := random.IntN(2) == 0
 				noted := must(t, &record,
-					licensing.NoteSubscription{After: after, Status: next, Settled: settled}, now).Created
+					licensing.NoteSubscription{After: after, Status: next, ChangeEnded: ended}, now).Created
 				if noted != (after == answers) {
 					t.Fatalf("seed %d: an answer after %d of %d answers is recorded: %t", seed, after, answers, noted)
 				}
 				if noted {
 					answers, status = answers+1, next
-					if settled || next == licensing.SubscriptionCanceled {
+					if ended || next == licensing.SubscriptionCanceled {
 						open = licensing.SubscriptionChange{}
 					}
 				}

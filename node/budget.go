@@ -16,7 +16,7 @@ type Budgets interface {
 
 // overBudget returns the refusal of a call that makes its owner store more than the owner's budget allows, and nil if
 // the call may run on the record.
-func (s *settler) overBudget(
+func (s *runner) overBudget(
 	ref licensing.Ref, record *licensing.Record, c *call, growth licensing.Growth,
 ) error {
 	switch {
@@ -33,7 +33,7 @@ func (s *settler) overBudget(
 // refuseTrial returns the refusal of a call that starts a trial of an owner, or counts the call, once, against the
 // rates of trials. The owner's end users share a rate, of which one network may use a part, and the owner has a rate of
 // its own: so strangers stop no trials that the owner starts.
-func (s *settler) refuseTrial(owner licensing.Owner, c *call) error {
+func (s *runner) refuseTrial(owner licensing.Owner, c *call) error {
 	if s.cfg.Budgets != nil {
 		if err := s.cfg.Budgets.RefuseTrial(owner); err != nil {
 			return err

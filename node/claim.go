@@ -27,7 +27,7 @@ type Once struct {
 //     records, and the request continues from step 2.
 //
 // Requests differ in how they guard the other records meanwhile. A change of an existing record has a turn of its
-// own in the record's mailbox (settleClaim). No other request knows a new record yet (an order, licenses, an API
+// own in the record's mailbox (answerClaimed). No other request knows a new record yet (an order, licenses, an API
 // key), so its caller takes the steps by itself, each time with a new record.
 type Claim struct {
 	once   *Once // nil: the request came without an Idempotency-Key, and nothing is remembered
@@ -63,7 +63,7 @@ func (n *Node) BeginOnce(owner licensing.Owner, once *Once, stale error) (c *Cla
 }
 
 // LoadWithClaim reads records and the claim that is stored under the key, in one round trip, and checks that claim.
-func (s *settler) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want) ([]store.Snapshot, error) {
+func (s *runner) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want) ([]store.Snapshot, error) {
 	if c.once != nil {
 		wants = append(wants, store.Want{Ref: c.ref})
 	}
@@ -133,7 +133,7 @@ func (c *Claim) Change(now time.Time, err error, writes ...store.Write) *store.C
 
 // CommitClaim stores the outcome of a request, and then returns err. If another request was first, CommitClaim
 // stores nothing and returns ErrClaimTaken.
-func (s *settler) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
+func (s *runner) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
 	now, failed := s.timeOfTurn()
 	if failed != nil {
 		return failed
@@ -152,9 +152,9 @@ func (s *settler) CommitClaim(ctx context.Context, c *Claim, err error, writes .
 	return err
 }
 
-// settleClaim settles a turn of one call with an Idempotency-Key. No other call runs on the record meanwhile, and
+// answerClaimed answers a turn of one call with an Idempotency-Key. No other call runs on the record meanwhile, and
 // BeginOnce refuses other requests with the key.
-func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
+func (s *runner) answerClaimed(ctx context.Context, ref licensing.Ref, c *call) {
 	wants := []store.Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
 	var known []store.Snapshot // the record and what is stored under the key
 	for try := range swapTries {

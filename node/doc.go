@@ -12,7 +12,7 @@
 // The words of this package:
 //
 //	admission   a command needs a place before it enters a mailbox; places are limited by node and by owner
-//	turn        one run of a mailbox: settle the snapshot, fold the waiting commands, swap
+//	turn        one run of a mailbox: fold the waiting commands on a snapshot, swap, answer
 //	snapshot    a record as the store returned or remembers it
 //	swap        a compare-and-swap of one or several records
 //	claim       the record of an Idempotency-Key and of the result of its request
@@ -56,7 +56,7 @@
 //	mailbox.go      one queue for each record, and its turns
 //	mailboxes.go    all mailboxes of a node, and their number
 //	call.go         one command or task on its way through a mailbox
-//	settle.go       one turn: what the store remembers, what must be read
+//	answer.go       one turn: what the store remembers, what must be read
 //	fold.go         many commands on one snapshot
 //	swap.go         fold, commit, and fold again after a lost swap
 //	meter.go        token buckets for any number of licenses and owners, in fixed memory

@@ -46,7 +46,7 @@ func answerStored(calls []*call) (again []*call) {
 }
 
 // answerFold answers the calls of a fold that is not stored. KeepSeen stores later when devices were seen.
-func (s *settler) answerFold(f foldResult, calls []*call) {
+func (s *runner) answerFold(f foldResult, calls []*call) {
 	if f.record.Touched {
 		s.seen.noteAll(&f.record)
 	}
@@ -58,7 +58,7 @@ func (s *settler) answerFold(f foldResult, calls []*call) {
 // fold runs calls one by one on a snapshot, whose record it may change, as long as the changes fit one request; see
 // foldBytes. A call that panics gets ErrInternal, and the fold starts again without the call, which may have left
 // the record half changed.
-func (s *settler) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call) foldResult {
+func (s *runner) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
 		return s.foldOne(ref, snapshot.Record, calls[0])
 	}
@@ -110,7 +110,7 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 }
 
 // foldOne is a fold of one call, as most folds are.
-func (s *settler) foldOne(ref licensing.Ref, record licensing.Record, c *call) foldResult {
+func (s *runner) foldOne(ref licensing.Ref, record licensing.Record, c *call) foldResult {
 	now, err := s.timeOfTurn()
 	if err != nil {
 		c.refused(err)
@@ -124,7 +124,7 @@ func (s *settler) foldOne(ref licensing.Ref, record licensing.Record, c *call) f
 
 // run runs a call on a record, unless a limit refuses the call. It leaves the outcome in the call, and reports whether
 // the call has panicked.
-func (s *settler) run(ref licensing.Ref, record *licensing.Record, c *call, now time.Time) (panicked bool) {
+func (s *runner) run(ref licensing.Ref, record *licensing.Record, c *call, now time.Time) (panicked bool) {
 	if s.lacksReceipt(record, c) {
 		return c.refused(licensing.ErrClockInDoubt)
 	}
@@ -143,7 +143,7 @@ func (s *settler) run(ref licensing.Ref, record *licensing.Record, c *call, now 
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
 // returns the other calls.
-func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
+func (s *runner) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
 	now, err := s.timeOfTurn()
 	if err != nil {
 		answerAll(calls, err)
@@ -186,13 +186,13 @@ func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*ca
 
 // lacksReceipt reports whether the answer to a call of another node would lack its receipt, since this node's clock may
 // be ahead. The other node runs such a call itself: its clock may be right.
-func (s *settler) lacksReceipt(record *licensing.Record, c *call) bool {
+func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
 	return c.hopped && record.DatesDocument(c.cmd) && s.cfg.Clocks.Ahead()
 }
 
 // apply runs a command on a record, and sets the outcome. After a panic, the outcome is ErrInternal, and the record may
 // be half changed.
-func (s *settler) apply(
+func (s *runner) apply(
 	record *licensing.Record, cmd licensing.Command, now time.Time, outcome *Answer,
 ) (panicked bool) {
 	if record.NeedsClock(cmd) {

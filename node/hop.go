@@ -21,7 +21,7 @@ const hopAnswered = "answered"
 // calls with too little time left, and calls that the other node refused. If the outcome of calls stays open, this
 // node does not run them. Their callers get ErrOutcomeUnknown at their deadline, when the calls have expired on the
 // other node too.
-func (s *settler) forward(ctx context.Context, ref licensing.Ref, calls []*call, to store.Incarnation) []*call {
+func (s *runner) forward(ctx context.Context, ref licensing.Ref, calls []*call, to store.Incarnation) []*call {
 	hopping, rest, earliest := apartHopping(calls, s.leastLeft())
 	if len(hopping) == 0 {
 		return rest
@@ -72,7 +72,7 @@ func (s *settler) forward(ctx context.Context, ref licensing.Ref, calls []*call,
 }
 
 // send sends a hop, and waits for the answer until the hop expires.
-func (s *settler) send(ctx context.Context, to store.Incarnation, hop Hop) (HopAnswer, error) {
+func (s *runner) send(ctx context.Context, to store.Incarnation, hop Hop) (HopAnswer, error) {
 	ctx, cancel := context.WithDeadline(ctx, hop.Over.Add(s.cfg.HopMargin/2))
 	defer cancel()
 	s.cfg.Metrics.HopCommands.Add(float64(len(hop.Commands)))
@@ -80,7 +80,7 @@ func (s *settler) send(ctx context.Context, to store.Incarnation, hop Hop) (HopA
 }
 
 // leastLeft returns how much time a command must have left to hop.
-func (s *settler) leastLeft() time.Duration { return 4 * s.cfg.HopMargin }
+func (s *runner) leastLeft() time.Duration { return 4 * s.cfg.HopMargin }
 
 // apartHopping returns the calls that hop, and the rest: calls with less than leastLeft left, and calls whose
 // deadline is so much earlier than the latest. The earliest deadline of the calls that hop bounds the whole hop.

@@ -75,7 +75,7 @@ func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensin
 	}
 	if box != nil {
 		if more := n.runTurn(ctx, box); more {
-			n.settler.guard.Start("mailbox", func() { n.run(box) })
+			n.runner.guard.Start("mailbox", func() { n.run(box) })
 		}
 	}
 	if c.done == nil { // the turn above has answered the call
@@ -160,15 +160,15 @@ func (n *Node) run(box *mailbox) {
 }
 
 // runTurn runs one turn of a mailbox or an outbox, and reports whether calls wait for another turn. If none waits,
-// runTurn removes the mailbox. ctx is the caller's if the turn is the first of a new mailbox; settleTurn gives any
+// runTurn removes the mailbox. ctx is the caller's if the turn is the first of a new mailbox; localTurn gives any
 // other turn its deadline. After a panic, runTurn answers the calls that the turn took. If the turn took none, the same
 // panic would end each later turn too, and runTurn answers all calls that wait.
 func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
-	ended := n.settler.guard.Do("mailbox", func() {
+	ended := n.runner.guard.Do("mailbox", func() {
 		if box.out {
 			n.hopTurn(box)
 		} else {
-			n.settleTurn(ctx, box)
+			n.localTurn(ctx, box)
 		}
 	})
 	if !ended {
@@ -182,9 +182,9 @@ func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
 	return !n.retire(box)
 }
 
-// settleTurn runs the calls of a mailbox's next turn on this node. Calls that are to hop after all go to
+// localTurn runs the calls of a mailbox's next turn on this node. Calls that are to hop after all go to
 // the outbox.
-func (n *Node) settleTurn(ctx context.Context, box *mailbox) {
+func (n *Node) localTurn(ctx context.Context, box *mailbox) {
 	t, left := box.taken, false
 	if t.calls == nil { // else the first turn, which belongs to its caller
 		if t, left = n.takeTurn(box); len(t.calls) == 0 {
@@ -196,7 +196,7 @@ func (n *Node) settleTurn(ctx context.Context, box *mailbox) {
 	}
 	n.traceWait(waitTaken, t.calls...)
 	began := n.cfg.Clock()
-	n.settle(ctx, box.ref, t)
+	n.answerTurn(ctx, box.ref, t)
 	n.moveOut(box.ref, t.calls)
 	if t.kind != kindTask { // which says nothing of the calls that wait
 		box.noteTurn(len(t.calls), left, n.cfg.Clock().Sub(began))

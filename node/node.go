@@ -47,7 +47,7 @@ const (
 
 // Node runs commands against a store. Make it with [New]; it is safe for concurrent use.
 type Node struct {
-	*settler
+	*runner
 	lifecycle
 	mailboxes
 
@@ -55,8 +55,8 @@ type Node struct {
 	claiming  map[licensing.Ref]struct{} // claims of requests under way here; guarded by claimLock
 }
 
-// settler settles the turns of mailboxes: it reads, folds, swaps and answers. It does not use mailboxes.
-type settler struct {
+// runner runs the turns of mailboxes: it reads, folds, swaps and answers. It does not use mailboxes.
+type runner struct {
 	cfg       Config
 	guard     *guard.Guard
 	admission *admission
@@ -86,7 +86,7 @@ func New(cfg Config) *Node {
 	}
 	guarding := guard.New(cfg.Metrics, cfg.Log)
 	n := &Node{
-		settler: &settler{
+		runner: &runner{
 			cfg: cfg, guard: guarding, admission: newAdmission(&cfg), placement: newPlacement(&cfg),
 			limits: newWriteLimits(&cfg),
 			changes: newChangeLimit(&cfg, PolicyReserve, reserveLimit,
@@ -109,11 +109,11 @@ func New(cfg Config) *Node {
 }
 
 // Now returns the time as records keep it: UTC, in whole milliseconds.
-func (s *settler) Now() time.Time { return s.cfg.Clock().UTC().Truncate(time.Millisecond) }
+func (s *runner) Now() time.Time { return s.cfg.Clock().UTC().Truncate(time.Millisecond) }
 
 // timeOfTurn returns the time for the commands of a turn. It fails if the node must refuse every request because of its
 // clock: commands wait for their turn, and the clock may be set meanwhile.
-func (s *settler) timeOfTurn() (time.Time, error) {
+func (s *runner) timeOfTurn() (time.Time, error) {
 	now := s.Now() // before the check, which notices a step since the last comparison
 	return now, s.cfg.Clocks.Refusal()
 }

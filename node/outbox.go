@@ -28,7 +28,7 @@ func (n *Node) open(box *mailbox, calls ...*call) error {
 	}
 	box.append(calls)
 	box.home()[box.ref] = box
-	n.settler.guard.Start("mailbox", func() { n.run(box) })
+	n.runner.guard.Start("mailbox", func() { n.run(box) })
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (n *Node) hopTurn(box *mailbox) {
 func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 	done := make(chan struct{})
 	// The outbox has kept a draining node from ending till now.
-	n.settler.guard.StartIn(&n.work, "hop", func() {
+	n.runner.guard.StartIn(&n.work, "hop", func() {
 		defer close(done)
 		n.answering(calls, func() {
 			ctx, cancel := turnContext(context.Background(), calls)
@@ -82,9 +82,9 @@ func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 }
 
 // sendAway marks the calls of a turn that go to the outbox after the turn, and returns the calls that
-// are settled here: calls that came by a hop themselves, calls that may not hop, and calls with too
+// this node runs: calls that came by a hop themselves, calls that may not hop, and calls with too
 // little time left: forward would send these back at once, to lose the next swap without a pause.
-func (s *settler) sendAway(calls []*call) (rest []*call) {
+func (s *runner) sendAway(calls []*call) (rest []*call) {
 	soon := time.Now().Add(s.leastLeft())
 	for _, c := range calls {
 		if c.hopped || !mayHop(c.cmd) || c.deadline.Before(soon) {
@@ -144,5 +144,5 @@ func (n *Node) bringBack(ref licensing.Ref, calls []*call) {
 	box := &mailbox{ref: ref, shard: s}
 	box.append(calls)
 	s.boxes[ref] = box
-	n.settler.guard.Start("mailbox", func() { n.run(box) })
+	n.runner.guard.Start("mailbox", func() { n.run(box) })
 }

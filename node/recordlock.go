@@ -93,13 +93,13 @@ const (
 // returns the result of the first command. If a command is refused, SwapTogether stores nothing. The caller must
 // hold the locks of all records. After a swap that is lost to another node, SwapTogether tries again on the records
 // that the other node wrote. After togetherTries, or when ctx has ended, SwapTogether fails with ErrUnavailable.
-func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
+func (s *runner) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
 	return s.SwapTogetherOnce(ctx, &Claim{}, steps...)
 }
 
 // SwapTogetherOnce is SwapTogether for the request of a claim, which the same transaction stores. If the request was
 // made before, SwapTogetherOnce stores nothing, and the claim is Replayed.
-func (s *settler) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step) (licensing.Result, error) {
+func (s *runner) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, step := range steps {
 		cmd := step.command(licensing.Result{}, licensing.Result{}) // what it needs does not depend on its values
@@ -137,7 +137,7 @@ func (s *settler) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step)
 }
 
 // applySteps runs each command on its record, and returns the writes.
-func (s *settler) applySteps(
+func (s *runner) applySteps(
 	steps []Step, snapshots []store.Snapshot,
 ) (answer licensing.Result, writes []store.Write, err error) {
 	now, err := s.timeOfTurn()

@@ -13,7 +13,7 @@ import (
 
 // RefuseGrowth fails with ErrReserve or ErrFull, and counts a refusal, if the store has no room for growth now.
 // Callers ask before they authenticate or decode a request: a refusal costs no request to the store.
-func (s *settler) RefuseGrowth() error {
+func (s *runner) RefuseGrowth() error {
 	space := s.Space()
 	if space == store.SpaceFree {
 		return nil
@@ -26,11 +26,11 @@ func (s *settler) RefuseGrowth() error {
 }
 
 // Space returns which changes the store has room for.
-func (s *settler) Space() store.Space { return s.cfg.Queries.Space() }
+func (s *runner) Space() store.Space { return s.cfg.Queries.Space() }
 
 // runInReserve runs a call on a record while the store is almost full: it refuses growth, and an activation of a bound
 // device stores nothing. It bounds the other changes of each owner, since each of them is a write too.
-func (s *settler) runInReserve(
+func (s *runner) runInReserve(
 	ref licensing.Ref, record *licensing.Record, c *call, now time.Time,
 ) (panicked bool) {
 	growth := licensing.GrowthOf(c.cmd, record, now)
@@ -62,7 +62,7 @@ func (s *settler) runInReserve(
 
 // TakeChange counts a change of an owner that no command makes, or fails if the owner has made too many changes while
 // the store keeps its reserve.
-func (s *settler) TakeChange(owner licensing.Owner) error {
+func (s *runner) TakeChange(owner licensing.Owner) error {
 	if s.Space() != store.SpaceReserve {
 		return nil
 	}
@@ -71,4 +71,4 @@ func (s *settler) TakeChange(owner licensing.Owner) error {
 
 // TakeClaim counts a request with an Idempotency-Key of an owner beyond its budget, or fails if the owner has made too
 // many. No budget refuses changes such as suspensions and refunds, but each new Idempotency-Key stores a claim.
-func (s *settler) TakeClaim(owner licensing.Owner) error { return s.claims.take(changer{owner: owner}) }
+func (s *runner) TakeClaim(owner licensing.Owner) error { return s.claims.take(changer{owner: owner}) }

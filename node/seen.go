@@ -120,7 +120,7 @@ func (n *Node) storeSeen() {
 		if failed.Load() {
 			break
 		}
-		n.settler.guard.StartIn(&group, "devices seen", func() {
+		n.runner.guard.StartIn(&group, "devices seen", func() {
 			defer func() { <-free }()
 			if !n.storeSeenOf(key, devices) {
 				failed.Store(true)
@@ -162,7 +162,7 @@ func (n *Node) storeSeenOf(key licensing.LicenseKey, devices map[string]time.Tim
 
 // swapSeen stores in one swap when devices of a license were seen. Such a swap proves only that the devices
 // are bound, so nothing else is made of its snapshot.
-func (s *settler) swapSeen(ctx context.Context, ref licensing.Ref, seen []licensing.Seen) error {
+func (s *runner) swapSeen(ctx context.Context, ref licensing.Ref, seen []licensing.Seen) error {
 	want := store.Want{Ref: ref, Devices: make([]string, len(seen))}
 	for i, cmd := range seen {
 		want.Devices[i] = cmd.Device

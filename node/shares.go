@@ -104,7 +104,7 @@ func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 // countForOwner counts calls of an unknown owner for their license's owner, once the license was read. If the
 // owner has no place left, countForOwner refuses the call: the node has done nothing for it yet. countForOwner
 // returns the other calls.
-func (s *settler) countForOwner(calls []*call, license *licensing.License) []*call {
+func (s *runner) countForOwner(calls []*call, license *licensing.License) []*call {
 	isUnknown := func(c *call) bool { return share(c.who.Load()).isUnknown() }
 	if license == nil || !slices.ContainsFunc(calls, isUnknown) {
 		return calls

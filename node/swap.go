@@ -30,7 +30,7 @@ const (
 // swap folds calls on a snapshot of their record, stores what the fold makes of the record, and answers
 // the calls. After a lost swap, the calls are folded again on the record that the swap lost to. Calls that
 // a fold had no room for are folded after it, and so are calls that need more lapsed leases than one swap removes.
-func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
+func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
 	var later []*call      // the calls that had no room, in their order
 	var lapsedBy time.Time // if the snapshot has the leases that ended by then
 	for losses := 0; ; {
@@ -121,7 +121,7 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 // maySearch answers the calls that need lapsed leases or inactive devices that a snapshot does not have, if the license
 // or its owner has read or written too much. It returns the other calls, and up to which time they need such devices;
 // zero: they need none.
-func (s *settler) maySearch(record *licensing.Record, calls []*call) (rest []*call, lapsedBy time.Time) {
+func (s *runner) maySearch(record *licensing.Record, calls []*call) (rest []*call, lapsedBy time.Time) {
 	if !s.needsSearch(record, calls) {
 		return calls, time.Time{}
 	}
@@ -140,7 +140,7 @@ func (s *settler) maySearch(record *licensing.Record, calls []*call) (rest []*ca
 }
 
 // needsSearch reports whether a call needs lapsed leases or inactive devices that a snapshot does not have.
-func (s *settler) needsSearch(record *licensing.Record, calls []*call) bool {
+func (s *runner) needsSearch(record *licensing.Record, calls []*call) bool {
 	if record.License == nil || !record.License.ActsByTime() {
 		return false
 	}
@@ -152,7 +152,7 @@ func (s *settler) needsSearch(record *licensing.Record, calls []*call) bool {
 }
 
 // commit stores a change, and counts what it wrote. All changes of the engine go this way.
-func (s *settler) commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+func (s *runner) commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	outcome, err := s.cfg.Records.Commit(ctx, change)
 	s.limits.wrote(&change, outcome.Bytes)
 	return outcome, err
@@ -160,7 +160,7 @@ func (s *settler) commit(ctx context.Context, change store.Change) (store.Outcom
 
 // afterLoss returns the calls of a lost swap that this node folds again. Calls that hop to the node that
 // owns the record are marked for the outbox.
-func (s *settler) afterLoss(ref licensing.Ref, calls []*call, lost store.Outcome) []*call {
+func (s *runner) afterLoss(ref licensing.Ref, calls []*call, lost store.Outcome) []*call {
 	calls = stillWanted(calls)
 	if len(calls) > 0 && s.placement.lost(ref, writerOf(lost.Rivals)) {
 		calls = s.sendAway(calls)

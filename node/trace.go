@@ -26,7 +26,7 @@ const (
 )
 
 // traceWait records how long calls have waited for their turn.
-func (s *settler) traceWait(outcome string, calls ...*call) {
+func (s *runner) traceWait(outcome string, calls ...*call) {
 	if s.cfg.Tracer == nil {
 		return
 	}
@@ -60,7 +60,7 @@ func eachTraced(calls []*call, do func(*call)) {
 }
 
 // traceTurn begins the spans of a turn; ended ends them. Requests with the returned context belong to the turn.
-func (s *settler) traceTurn(ctx context.Context, ref licensing.Ref, t turn) (of context.Context, ended func()) {
+func (s *runner) traceTurn(ctx context.Context, ref licensing.Ref, t turn) (of context.Context, ended func()) {
 	name := "fold"
 	if t.kind == kindTask {
 		name = "record lock"
@@ -96,7 +96,7 @@ func traceShared(calls []*call, kind tracing.Kind, name string, attrs func() []t
 type hopSpans []*tracing.Span
 
 // traceHop begins the spans of commands on their way to another node.
-func (s *settler) traceHop(calls []*call) hopSpans {
+func (s *runner) traceHop(calls []*call) hopSpans {
 	if s.cfg.Tracer == nil {
 		return nil
 	}

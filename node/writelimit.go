@@ -117,7 +117,7 @@ func (w *writeLimits) countSearch(ctx context.Context, l *licensing.License) con
 
 // RefuseWrites returns the error of an owner that has written as much as its limit allows, else nil. The engine asks
 // the limits itself about commands on licenses; callers ask before all other growth.
-func (s *settler) RefuseWrites(owner licensing.Owner) error {
+func (s *runner) RefuseWrites(owner licensing.Owner) error {
 	if s.limits == nil {
 		return nil
 	}

@@ -155,7 +155,7 @@ func (d *Desk) askSubscription(
 			}
 		}
 		_, noted, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{
-			Status: status, CancelAt: state.CancelAt, Settled: true, Refused: refused != nil, Made: made,
+			Status: status, CancelAt: state.CancelAt, ChangeEnded: true, Refused: refused != nil, Made: made,
 			From: cmp.Or(state.ChangedFrom, state.PeriodEnd),
 		})
 		switch {

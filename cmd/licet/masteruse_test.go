@@ -151,7 +151,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 }
 
 // TestPayURLWithOtherMasterKeys runs two nodes that start with different master keys under one id, before the store
-// knows this id. The first order settles which of the two is right. The other node creates no order, shows no pay_url,
+// knows this id. The first order decides which of the two is right. The other node creates no order, shows no pay_url,
 // says so once in its log, and serves the pay page of the order.
 func TestPayURLWithOtherMasterKeys(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func (f *Fake) Pay(sessionID, with string) error {
 	case BankPays, BankFails:
 		intent["status"] = string(sdk.PaymentIntentStatusProcessing)
 		f.complete(session, false)
-		f.after(bankTakes, func() { f.settle(session, intent, with == BankPays) })
+		f.after(bankTakes, func() { f.endPayment(session, intent, with == BankPays) })
 		return nil
 	}
 	f.charge(intent, with)
@@ -114,8 +114,8 @@ func (f *Fake) decline(intent object, code sdk.ErrorCode, reason string) {
 	f.emit("payment_intent.payment_failed", intent)
 }
 
-// settle ends a payment from a bank account.
-func (f *Fake) settle(session, intent object, pays bool) {
+// endPayment ends a payment from a bank account.
+func (f *Fake) endPayment(session, intent object, pays bool) {
 	if !pays {
 		intent["status"] = string(sdk.PaymentIntentStatusRequiresPaymentMethod)
 		f.emit("payment_intent.payment_failed", intent)

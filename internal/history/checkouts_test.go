@@ -320,8 +320,8 @@ func (r *run) press(orderNo string, number, buyer int, recorded <-chan struct{})
 	}
 }
 
-// settle stops the faults, and decides the open disputes of second payments: no refund of these is possible before.
-func (b *till) settle() {
+// stopFaults stops the faults, and decides the open disputes of second payments: no refund of these is possible before.
+func (b *till) stopFaults() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trouble = false

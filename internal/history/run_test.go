@@ -243,7 +243,7 @@ func (r *run) play() error {
 	calm()
 	<-following
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
-	r.till.settle()
+	r.till.stopFaults()
 	r.balance()
 	r.balanceCheckouts()
 	r.balanceChanges()

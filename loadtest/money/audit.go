@@ -82,7 +82,7 @@ func (a *auditor) purchase(b *buyer) {
 		return // not listed
 	}
 	wrong := func(format string, args ...any) { a.add("%v: %s", b, fmt.Sprintf(format, args...)) }
-	if trouble := unsettled(b, now, a.payments[b.order], m, a.subscriptions); trouble != "" {
+	if trouble := difference(b, now, a.payments[b.order], m, a.subscriptions); trouble != "" {
 		wrong("%s", trouble)
 	}
 	if now.Amount != b.amount || now.Currency != b.price.currency || now.Quantity != b.quantity {
@@ -117,7 +117,7 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 			wrong("the %s %s is in %s", p.Type, p.Reference, p.Currency)
 		}
 		switch {
-		case p.Type == "dispute": // see unsettled
+		case p.Type == "dispute": // see difference
 		case p.Type == "refund" && p.Status == "succeeded":
 			sent += p.Amount
 		case p.Type == "refund":
@@ -196,8 +196,8 @@ func (a *auditor) licensesOf(b *buyer, now *client.Order, m *money, wrong func(s
 	}
 }
 
-// unsettled returns how the order differs from what its money demands; empty if it does not.
-func unsettled(
+// difference returns how the order differs from what its money demands; empty if it does not.
+func difference(
 	b *buyer, now *client.Order, payments []client.Payment, m *money, subscriptions map[string]string,
 ) string {
 	status := now.Status

@@ -21,10 +21,10 @@ const (
 	accountID = "acct_" + programName
 	stripeKey = "sk_test_money"
 
-	// settling is how long the service may take until it knows all that Stripe knows: a minute until it asks about
+	// catchUpTime is how long the service may take until it knows all that Stripe knows: a minute until it asks about
 	// checkouts whose callbacks were lost, and two turns of the sweeps of its nodes: one may belong to a killed node,
 	// and Stripe fails some requests.
-	settling = 9 * time.Minute
+	catchUpTime = 9 * time.Minute
 	// daysAtBank is more than the payments from bank accounts take.
 	daysAtBank = 4 * 24 * time.Hour
 )
@@ -52,7 +52,7 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 	if err := s.play(ctx); err != nil {
 		return nil, errors.Join(err, s.shop.Err())
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.catchUp(ctx); err != nil {
 		return nil, errors.Join(err, s.shop.Err())
 	}
 	progress.Step("everything is read back, and compared")
@@ -129,10 +129,10 @@ func (s *scene) play(ctx context.Context) error {
 	return err
 }
 
-// settle lets days pass at Stripe, and waits until the service knows what has become of all orders. If that takes too
-// long, settle returns too: the audit then names the orders. The service asks Stripe about a payment under way once an
+// catchUp lets days pass at Stripe, and waits until the service knows what has become of all orders. If that takes too
+// long, catchUp returns too: the audit then names the orders. The service asks Stripe about a payment under way once an
 // hour only, so no callback is dropped from now on.
-func (s *scene) settle(ctx context.Context) error {
+func (s *scene) catchUp(ctx context.Context) error {
 	s.Progress.Step("four days pass at Stripe, and the service learns what has become of all payments")
 	s.fake.SetSending(callbacks(0))
 	for _, b := range s.buyers {
@@ -157,16 +157,16 @@ func (s *scene) settle(ctx context.Context) error {
 
 // await waits until the service knows what has become of the orders of buyers, or until that takes too long.
 func (s *scene) await(ctx context.Context, buyers []*buyer) error {
-	waiting, err := s.unsettled(ctx, buyers)
-	for until := time.Now().Add(settling); err == nil && len(waiting) > 0 && time.Now().Before(until); {
+	waiting, err := s.behind(ctx, buyers)
+	for until := time.Now().Add(catchUpTime); err == nil && len(waiting) > 0 && time.Now().Before(until); {
 		rig.Rest(ctx, time.Second)
-		waiting, err = s.unsettled(ctx, waiting)
+		waiting, err = s.behind(ctx, waiting)
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-// unsettled returns the buyers whose orders do not agree yet with what Stripe and the shop have.
-func (s *scene) unsettled(ctx context.Context, buyers []*buyer) (waiting []*buyer, failed error) {
+// behind returns the buyers whose orders do not agree yet with what Stripe and the shop have.
+func (s *scene) behind(ctx context.Context, buyers []*buyer) (waiting []*buyer, failed error) {
 	b := s.stripeBooks()
 	money := moneyOf(buyers, b)
 	var mu sync.Mutex
@@ -183,7 +183,7 @@ func (s *scene) unsettled(ctx context.Context, buyers []*buyer) (waiting []*buye
 		defer mu.Unlock()
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%v: %w", one, err))
-		} else if unsettled(one, now, payments, money[one.order], b.subscriptions) != "" {
+		} else if difference(one, now, payments, money[one.order], b.subscriptions) != "" {
 			waiting = append(waiting, one)
 		}
 	})

@@ -36,7 +36,7 @@ func TestSmallRun(t *testing.T) {
 		return b
 	}
 	s.loseCallbacks(ctx, t, read)
-	if err := s.settle(ctx); err != nil {
+	if err := s.catchUp(ctx); err != nil {
 		t.Fatal(err)
 	}
 	b := read()

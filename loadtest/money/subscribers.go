@@ -9,7 +9,7 @@ import (
 )
 
 // subscribe lets a buyer pay in the checkout of a subscription. Then a month passes for the buyer, or two. So does
-// another one in the end, for buyers whose subscription renews; see scene.settle.
+// another one in the end, for buyers whose subscription renews; see scene.catchUp.
 func (s *shop) subscribe(ctx context.Context, b *buyer) {
 	s.pay(b, fakestripe.CardPays)
 	id, err := s.fake.SubscriptionOf(b.checkout)

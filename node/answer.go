@@ -9,9 +9,9 @@ import (
 	"licet/node/store"
 )
 
-// settle answers the calls of one turn. When settle returns, every call has its answer, whatever happened,
+// answerTurn answers the calls of one turn. When answerTurn returns, every call has its answer, whatever happened,
 // except the calls that sendAway has marked.
-func (s *settler) settle(ctx context.Context, ref licensing.Ref, t turn) {
+func (s *runner) answerTurn(ctx context.Context, ref licensing.Ref, t turn) {
 	s.answering(t.calls, func() {
 		if s.cfg.Tracer != nil {
 			var ended func()
@@ -25,21 +25,21 @@ func (s *settler) settle(ctx context.Context, ref licensing.Ref, t turn) {
 		case kindTask:
 			t.calls[0].answer(t.calls[0].task(ctx))
 		case kindClaimed:
-			s.settleClaim(ctx, ref, t.calls[0])
+			s.answerClaimed(ctx, ref, t.calls[0])
 		case kindCommand:
-			s.settleCommands(ctx, ref, t.calls)
+			s.answerCommands(ctx, ref, t.calls)
 		}
 	})
 }
 
 // answering runs work, which answers calls. After a panic, answering answers the calls that are left.
-func (s *settler) answering(calls []*call, work func()) {
+func (s *runner) answering(calls []*call, work func()) {
 	if !s.guard.Do("mailbox", work) {
 		answerAll(calls, licensing.ErrInternal)
 	}
 }
 
-// settleCommands answers the commands of a turn, with as few requests as what the store remembers of the
+// answerCommands answers the commands of a turn, with as few requests as what the store remembers of the
 // record allows.
 //
 // Commands that change the record are folded and swapped at once, against the revision that the store
@@ -47,10 +47,10 @@ func (s *settler) answering(calls []*call, work func()) {
 // be answered from memory alone: Confirm asks the store whether its memory still holds. Either is one
 // round trip. If the store remembers nothing, a read comes before the swap.
 //
-// The store may know the record, but too little of some devices. Their calls are settled by a read, and
-// the other calls by a swap at the same time: these devices are most likely bound, and then their calls
-// change nothing, unless they renew a lease.
-func (s *settler) settleCommands(ctx context.Context, ref licensing.Ref, calls []*call) {
+// The store may know the record, but too little of some devices. A read answers their calls, and a swap answers the
+// other calls at the same time: these devices are most likely bound, and then their calls change nothing, unless they
+// renew a lease.
+func (s *runner) answerCommands(ctx context.Context, ref licensing.Ref, calls []*call) {
 	guess, unsure, ok := s.cfg.Records.Recall(wantOf(ref, calls))
 	if ok {
 		if calls = s.countForOwner(calls, guess.Record.License); len(calls) == 0 {
@@ -136,7 +136,7 @@ func splitAfter(calls []*call, maxDevices int) (part, rest []*call) {
 // read loads a record and answers the calls that change nothing in the record: their answers hold at the
 // snapshot's revision, which was read after the calls came. read returns the other calls. They are all calls if the
 // snapshot needs the lapsed leases too. With lapsedBy, the snapshot has the leases that ended by then.
-func (s *settler) read(
+func (s *runner) read(
 	ctx context.Context, ref licensing.Ref, calls []*call, lapsedBy time.Time,
 ) (store.Snapshot, []*call) {
 	want := wantOf(ref, calls)

@@ -11,9 +11,9 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestSettlesApart activates new devices, and bound devices of which the node is unsure: the read and the swap run side
+// TestAnswersApart activates new devices, and bound devices of which the node is unsure: the read and the swap run side
 // by side, and each answers its own calls, whatever happens to the other.
-func TestSettlesApart(t *testing.T) {
+func TestAnswersApart(t *testing.T) {
 	for _, c := range []struct {
 		name                string
 		panicSwap, panicGet bool
