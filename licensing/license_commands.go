@@ -72,7 +72,7 @@ func (c Activate) DeviceID() string { return c.Device }
 func (c Activate) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
 	switch {
-	case err != nil, r.bound(c.Device), l.checkKey(c.Key, false, now) != nil,
+	case err != nil, r.bound(c.Device), l.checkKey(c.Key, false, nil, now) != nil,
 		l.unusable(c.ProductID, c.changes(r, now) != nil, now) != nil:
 		return NoGrowth
 	case l.MaxDevices == 0:
@@ -90,7 +90,7 @@ func (c *Activate) refusal(r *Record, now time.Time) error {
 		return err
 	}
 	held := r.holds(c.Device, now)
-	if err := l.checkKey(c.Key, held, now); err != nil {
+	if err := l.checkKey(c.Key, held, nil, now); err != nil {
 		return err
 	}
 	if unusable := l.unusable(c.ProductID, held || c.changes(r, now) != nil, now); unusable != nil {
@@ -175,7 +175,7 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	}
 	l, err := c.license(r)
 	d := &r.Devices[c.Device].Device
-	return err == nil && l.checkKey(c.Key, true, now) == nil && l.unusable(c.ProductID, true, now) == nil &&
+	return err == nil && l.checkKey(c.Key, true, nil, now) == nil && l.unusable(c.ProductID, true, now) == nil &&
 		c.refreshes(d, now) && (c.renames(d) || c.recomposes(r, d))
 }
 

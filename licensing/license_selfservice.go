@@ -34,7 +34,7 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (result Result, err err
 	}
 	entry := r.Devices[c.Device]
 	held, doubt := r.holds(c.Device, now), cmp.Or(r.clockInDoubt(), r.receiptInDoubt(c.Receipt))
-	replaced := l.checkKey(c.Key, held, now)
+	replaced := l.checkKey(c.Key, held, nil, now)
 	if errors.Is(replaced, ErrLicenseNotFound) {
 		return Result{}, replaced
 	}
@@ -117,11 +117,16 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := l.checkKey(c.Key, r.holds(c.Device, now), now); err != nil {
+	held := r.holds(c.Device, now)
+	var lease *Device // which the device gives back
+	if held && l.Lease.Leased() {
+		lease = &r.Devices[c.Device].Device
+	}
+	if err := l.checkKey(c.Key, held, lease, now); err != nil {
 		return Result{}, err
 	}
 	if !c.ReceiptAt.IsZero() {
-		if err := l.checkReceipt(c.ReceiptAt, now); err != nil {
+		if err := l.checkReceipt(c.ReceiptAt, lease, now); err != nil {
 			return Result{}, err
 		}
 		if entry := r.Devices[c.Device]; entry != nil && entry.Bound && c.ReceiptRevision < l.Revision &&
@@ -130,7 +135,7 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 		}
 	}
 	remove := RemoveDevice{Target: c.Target, Device: c.Device}
-	if l.Lease.Leased() { // a lease may always be given back
+	if l.Lease.Leased() { // a lease may be given back although the terms allow no removals
 		return remove.apply(r, now)
 	}
 	if !l.SelfService.Allowed {

@@ -70,9 +70,16 @@ func (l *License) CurrentKey() LicenseKey {
 	return key
 }
 
+// spares reports whether a device may give its lease back with the keys before reissue i, although the reissue has
+// replaced them: the device could still use them when the lease was last renewed. So a replaced key can remove no lease
+// that was taken or renewed with a newer key. lease is nil unless the device gives a lease back.
+func (r Reissues) spares(i int, lease *Device) bool {
+	return lease != nil && (!lease.LastSeenAt.After(r.At(i)) || !lease.LastSeenAt.After(r.until(i)))
+}
+
 // checkKey returns why a presented key may not be used: nil for the current key and for an id, and also for an earlier
-// key on a bound device while all later reissues let such devices use the earlier key.
-func (l *License) checkKey(presented LicenseKey, bound bool, now time.Time) error {
+// key on a bound device while all later reissues let such devices use the earlier key. For lease see spares.
+func (l *License) checkKey(presented LicenseKey, bound bool, lease *Device, now time.Time) error {
 	if presented == l.Key && l.Reissues == "" { // as mostly
 		return nil
 	}
@@ -87,7 +94,7 @@ func (l *License) checkKey(presented LicenseKey, bound bool, now time.Time) erro
 		return nil
 	}
 	for i := number; i < l.Reissues.Count(); i++ {
-		if !bound || !now.Before(l.Reissues.until(i)) {
+		if (!bound || !now.Before(l.Reissues.until(i))) && !l.Reissues.spares(i, lease) {
 			return ErrLicenseKeyReplaced
 		}
 	}
@@ -96,11 +103,11 @@ func (l *License) checkKey(presented LicenseKey, bound bool, now time.Time) erro
 
 // checkReceipt returns why a receipt, issued at a time in whole seconds, proves no right to the license: its device may
 // have got it with a key that may not be used any more. The receipt does not say which key that was. So once an overlap
-// has passed, receipts from before its end prove nothing.
-func (l *License) checkReceipt(issued, now time.Time) error {
+// has passed, receipts from before its end prove nothing. For lease see spares.
+func (l *License) checkReceipt(issued time.Time, lease *Device, now time.Time) error {
 	for i := range l.Reissues.Count() {
 		at, until := l.Reissues.At(i), l.Reissues.until(i)
-		if !now.Before(until) && !(issued.After(at) && issued.After(until)) {
+		if !now.Before(until) && !(issued.After(at) && issued.After(until)) && !l.Reissues.spares(i, lease) {
 			return ErrLicenseKeyReplaced
 		}
 	}

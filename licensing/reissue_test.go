@@ -170,3 +170,70 @@ func TestReissuesInOrder(t *testing.T) {
 		t.Errorf("after the overlap: %v", err)
 	}
 }
+
+// TestLeasesOfReplacedKeys: with a key that a reissue has replaced, a device gives back the lease that it took before.
+// The key removes no lease that a device has taken or renewed with a newer key, so that a leaked key can't take leases
+// away again and again, and it shows of no device whether the device has a lease. That holds for receipts, too.
+func TestLeasesOfReplacedKeys(t *testing.T) {
+	const minute, hour = time.Minute, time.Hour
+	replaced := licensing.ErrLicenseKeyReplaced
+	type reissue struct{ at, overlap time.Duration }
+	for name, c := range map[string]struct {
+		reissues []reissue
+		renewed  time.Duration // with the newest key; the lease is taken at noon, with the first key. 0: never
+		now      time.Duration
+		want     error
+	}{
+		"taken before":                 {[]reissue{{hour, 0}}, 0, 2 * hour, nil},
+		"taken before two reissues":    {[]reissue{{hour, 0}, {2 * hour, 0}}, 0, 3 * hour, nil},
+		"lapsed":                       {[]reissue{{hour, 0}}, 0, 24 * hour, replaced},
+		"renewed with the new key":     {[]reissue{{hour, 0}}, hour + minute, 2 * hour, replaced},
+		"in the overlap":               {[]reissue{{hour, 3 * hour}}, 2 * hour, 3 * hour, nil},
+		"renewed in the overlap":       {[]reissue{{hour, 3 * hour}}, 2 * hour, 5 * hour, nil},
+		"renewed after the overlap":    {[]reissue{{hour, hour}}, 2*hour + minute, 3 * hour, replaced},
+		"before an overlap":            {[]reissue{{hour, 0}, {2 * hour, day}}, 0, 3 * hour, nil},
+		"renewed before an overlap":    {[]reissue{{hour, 0}, {3 * hour, day}}, 2 * hour, 4 * hour, replaced},
+		"an overlap is cut":            {[]reissue{{hour, day}, {2 * hour, 0}}, 0, 3 * hour, nil},
+		"renewed after an overlap cut": {[]reissue{{hour, day}, {2 * hour, 0}}, 3 * hour, 4 * hour, replaced},
+	} {
+		keys, owner := keysOfTest()
+		noon, first, r := reissuable(keys, owner, "pc", "other")
+		r.License.Lease = licensing.LeaseTerms{Length: 20 * hour, Longest: 2 * day}
+		r.Leases, r.ActsByTime = licensing.KnownLeases{All: true}, true
+		newest := first
+		do := func(cmd licensing.Command, at time.Duration) {
+			if _, err := licensing.Apply(&r, cmd, noon.Add(at)); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		renew := func(until time.Duration) {
+			if c.renewed != 0 && c.renewed < until && newest != first {
+				do(licensing.Activate{Target: licensing.Target{Key: newest}, Device: "pc", Lease: 2 * day}, c.renewed)
+				c.renewed = 0
+			}
+		}
+		do(licensing.Activate{Target: licensing.Target{Key: first}, Device: "pc"}, 0)
+		for i, made := range c.reissues {
+			renew(made.at)
+			to := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{byte(i + 2)})
+			do(licensing.ReissueLicense{Target: licensing.Target{Key: first}, New: to, Overlap: made.overlap}, made.at)
+			newest = to.Of(first.ID())
+		}
+		renew(c.now)
+		without := licensing.DeactivateDevice{Target: licensing.Target{Key: first}, Device: "other"}
+		if _, err := licensing.Apply(&r, without, noon.Add(c.now)); err != replaced {
+			t.Errorf("%s: a device without a lease: %v", name, err)
+		}
+		for _, give := range []licensing.DeactivateDevice{
+			{Target: licensing.Target{Key: first}, Device: "pc"},
+			{Target: licensing.Target{Key: first.ID().Key("")}, Device: "pc", ReceiptAt: noon},
+		} {
+			entry, license := *r.Devices["pc"], *r.License
+			_, err := licensing.Apply(&r, give, noon.Add(c.now))
+			if err != c.want || r.Devices["pc"].Bound == (err == nil) {
+				t.Errorf("%s, %+v: %v, bound %v", name, give, err, r.Devices["pc"].Bound)
+			}
+			*r.Devices["pc"], *r.License = entry, license
+		}
+	}
+}

@@ -139,3 +139,34 @@ func TestReissue(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestReissueOfLeases: a device gives back the lease that it took before a reissue with the key that it has, once. The
+// replaced key ends no lease of the new key.
+func TestReissueOfLeases(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir())
+	p.want(t, 201, "PUT", "/v1/products/floating", `{"max_devices":2,"device_mode":"leased","lease_seconds":3600}`)
+	granted := p.want(t, 201, "POST", "/v1/licenses", `{"product_id":"floating","quantity":1}`).Data.list("licenses")[0]
+	first := granted.text("license_key")
+	ask := func(path, key, device string, code int) reply {
+		t.Helper()
+		body := fmt.Sprintf(`{"license_key":%q,"device_id":%q}`, key, device)
+		r, err := p.send(t.Context(), "POST", "/v1/licenses/"+path, body)
+		if err != nil || r.Code != code {
+			t.Fatalf("%s of %s is answered %d, want %d: %v %s", path, device, r.Code, code, err, r.body)
+		}
+		return r
+	}
+	ask("activate", first, "before", 0)
+	second := p.want(t, 200, "POST", "/v1/licenses/"+granted.text("id")+"/reissue", "").Data.text("license_key")
+	ask("activate", second, "after", 0)
+	ask("activate", first, "before", 40306)
+	ask("activate", second, "another", 40901)
+
+	ask("deactivate", first, "after", 40306)
+	if ask("deactivate", first, "before", 0).Data["removed"] != true {
+		t.Error("the lease was not given back")
+	}
+	ask("deactivate", first, "before", 40306) // there is no lease left
+	ask("activate", second, "another", 0)
+}
