@@ -45,8 +45,8 @@ type bug struct {
 	overlong bool
 	// unconfirmed: the doubtful node trusts its clock.
 	unconfirmed bool
-	// unjudged: devices name licenses by their ids, so that no presented key is judged.
-	unjudged bool
+	// unjudged: a device names the license by its id, so that its key is not judged.
+	unjudged func(*license, input) bool
 	// listening says whether the owner listens to activations; listensNever: the run decides.
 	listening listening
 	// warned: the account has a budget. Without this field the account of a bug has none, which saves time.
@@ -59,20 +59,21 @@ type bug struct {
 type clients int
 
 const (
-	users       clients = 1 << iota // of the planned licenses
-	shops                           // orders that are paid, canceled, refunded and redacted, and their licenses
-	outsiders                       // payments outside
-	payers                          // checkouts
-	subscribers                     // subscriptions
-	changers                        // subscriptions that the shop changes
-	disputants                      // disputes
-	returners                       // invoices that go back
-	bulkBuyers                      // orders for many licenses
-	players                         // the sandbox
-	granters                        // a grant for many licenses, while the terms of its product change
-	rollers                         // rollouts
-	importers                       // external keys
-	triers                          // trials and their upgrades
+	users        clients = 1 << iota // of the planned licenses
+	shops                            // orders that are paid, canceled, refunded and redacted, and their licenses
+	outsiders                        // payments outside
+	payers                           // checkouts
+	subscribers                      // subscriptions
+	changers                         // subscriptions that the shop changes
+	disputants                       // disputes
+	returners                        // invoices that go back
+	bulkBuyers                       // orders for many licenses
+	players                          // the sandbox
+	granters                         // a grant for many licenses, while the terms of its product change
+	rollers                          // rollouts
+	leaseRollers                     // rollouts to licenses with leases
+	importers                        // external keys
+	triers                           // trials and their upgrades
 )
 
 // plays reports whether the run has such clients. At the usual depth a run without a bug has no rollouts: all at once
@@ -80,7 +81,7 @@ const (
 func (r *run) plays(c clients) bool {
 	switch {
 	case r.bug.name == "":
-		return c != rollers || depth.Full()
+		return c == rollers && depth.Full() || c&(rollers|leaseRollers) == 0
 	case r.bug.among == 0:
 		return c == users
 	}
@@ -122,7 +123,9 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return rewriting{s, aliasless} }},
 		{name: "an alias is written without a compare", among: importers, txn: uncompared("n/"),
 			store: func(_ *run, s store.Store) store.Store { return blind{s, licensing.KindAlias} }},
-		{name: "replaced keys are taken", unjudged: true},
+		{name: "replaced keys are taken", unjudged: func(l *license, _ input) bool { return l.lease == 0 }},
+		{name: "a replaced key gives back any lease",
+			unjudged: func(l *license, in input) bool { return l.lease != 0 && in.Action == remove }},
 		{name: "a trial is not remembered", among: triers,
 			store: func(_ *run, s store.Store) store.Store { return untried{s} }},
 		{name: "a trial is written without a compare", among: triers, txn: uncompared("tr/"),
@@ -243,6 +246,10 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return depriving{s} }},
 		{name: "a rollout skips a page", among: users | rollers,
 			store: func(_ *run, s store.Store) store.Store { return skipping{s} }},
+		{name: "a rollout leaves the lengths of leases alone", among: leaseRollers,
+			store: func(_ *run, s store.Store) store.Store { return unlengthened{s} }},
+		{name: "a rollout shortens the leases that devices have", among: leaseRollers,
+			store: func(_ *run, s store.Store) store.Store { return shortening{s} }},
 		{name: "any failure of the provider is taken for a refusal", among: shops,
 			bank: func(p payment.Provider) payment.Provider { return timid{p} }},
 		{name: "a refund is recorded before the provider was asked", among: shops,

@@ -37,9 +37,11 @@ type plan struct {
 	keyed   bool          // half of what an operator does comes under an Idempotency-Key
 	lease   time.Duration // of its leases; 0: devices are bound until they are removed
 	swept   bool          // sweeps remove lapsed leases, so the model leaves the license out
-	grace   time.Duration // after its end; 0: none
-	sold    bool          // with the terms of a product that does not let end users remove devices
-	changes int           // how many devices may change in a month; 0: none
+	// reissues: the first client reissues the license, see givingBack.
+	reissues bool
+	grace    time.Duration // after its end; 0: none
+	sold     bool          // with the terms of a product that does not let end users remove devices
+	changes  int           // how many devices may change in a month; 0: none
 	// inactive: it loses inactive devices, and far nodes work on it.
 	inactive bool
 	doubt    bool // the doubtful node works on the license, too
@@ -118,6 +120,8 @@ type license struct {
 	devices  []string
 	reissued []licensing.LicenseKey // its new keys, by number from 1
 	newest   atomic.Int32           // the number of the latest that a client has asked for
+	turn     int                    // of givingBack
+	latest   [2]int                 // the numbers of the latest key, and of the key before: of givingBack
 	prepared chan struct{}          // closed when its first devices are bound
 	asked    atomic.Int32
 	unknowns atomic.Int32
@@ -216,6 +220,9 @@ func (l *license) question(r *run, number int, random *rand.Rand) input {
 	if l.isWatcher(number) {
 		return input{Key: l.key, Action: activate, Device: random.IntN(l.bound)}
 	}
+	if l.reissues && number == 0 {
+		return l.givingBack(random)
+	}
 	in := input{Key: l.key, Action: pick(l.odds, random)}
 	switch in.Action {
 	case activate, remove, validate:
@@ -295,6 +302,9 @@ func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) i
 		}
 	} else {
 		op = r.put(p, l, in, limit)
+	}
+	if l.reissues && in.Action == reissue && op.Out.Verdict == accepted {
+		l.latest = [2]int{in.Number, l.latest[0]}
 	}
 	op.Client = client
 	l.asked.Add(1)
@@ -399,6 +409,9 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 		result.License.InGrace(p.node.Now())
 	if in.Action == activate {
 		boundAt = milli(result.Device.BoundAt)
+	}
+	if in.Action == reissue {
+		out.Reissued = milli(result.License.Reissues.At(result.License.Reissues.Count() - 1))
 	}
 	return out, boundAt, heldOf(&result)
 }

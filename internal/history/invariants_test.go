@@ -309,7 +309,8 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
 		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = licensing.LicenseKey{}, 0, false, 0, false
-		in.Number, in.Lease, in.Changes, in.Inactive, in.Grace, in.Receipt = 0, 0, 0, false, 0, false
+		in.Number, in.Lease, in.Longest, in.Changes, in.Inactive, in.Grace = 0, 0, 0, 0, false, 0
+		in.Receipt = false
 		if in.Action == roll {
 			in.Action = setMax
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/bits"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -24,19 +25,25 @@ const lateClock = int64(time.Hour / time.Millisecond)
 
 // leases are the leases of a license by the rules alone. What the answers do not show is a span.
 type leases struct {
-	length int64           // milliseconds; 0: devices are bound until they are removed
-	ends   [leasePool]span // of the devices that have an entry
-	stamp  span            // the last
+	length  int64           // milliseconds; 0: devices are bound until they are removed
+	longest int64           // that a device may ask for
+	ends    [leasePool]span // of the devices that have an entry
+	seen    [leasePool]span // when these leases were given, or last renewed and stored, by the clock of a node
+	stamp   span            // the last
 }
+
+// lengthFor returns the length of the lease of a device that asks for a length; 0: it asks for none.
+func (l *leases) lengthFor(asked int64) int64 { return cmp.Or(min(asked, l.longest), l.length) }
 
 // leaseOut is the lease in an accepted answer.
 type leaseOut struct {
 	End, Left int64 `json:",omitempty"` // Left is from the time by which the node decided; 0: there is no lease
+	Seen      int64 `json:",omitempty"` // when the device was last seen, as stored
 }
 
 func leaseOf(result *licensing.Result) (l leaseOut) {
 	if result.LeaseLeft > 0 {
-		l = leaseOut{milli(result.Device.LeaseEnd), result.LeaseLeft.Milliseconds()}
+		l = leaseOut{milli(result.Device.LeaseEnd), result.LeaseLeft.Milliseconds(), milli(result.Device.LastSeenAt)}
 	}
 	return l
 }
@@ -88,20 +95,41 @@ func (s state) stepLeases(in input, out output) []state {
 	case remove:
 		n := s
 		n.devices &^= bit
-		if mayHold {
-			leads(n, "", "", true)
-		}
-		if mayNot {
-			leads(n, "", "", false)
+		for _, held := range times(mayHold, mayNot) {
+			why, may := s.refusesKey(in, held), true
+			if why == licensing.ReasonLicenseKeyReplaced && held {
+				var mayNot bool
+				if may, mayNot = s.givesBack(in); mayNot {
+					leads(s, why, "", false)
+				}
+				why = ""
+			}
+			switch {
+			case why != "":
+				leads(s, why, "", false)
+			case may:
+				leads(n, "", "", held)
+			}
 		}
 	case validate, activate:
-		if mayHold {
-			for _, n := range s.renewals(in, at, end) {
+		refused := func(held bool) bool {
+			switch why := s.refusesKey(in, held); {
+			case why == "":
+				return false
+			case in.Action == validate && why == licensing.ReasonLicenseKeyReplaced:
+				leads(s, "", why, false)
+			default:
+				leads(s, why, "", false)
+			}
+			return true
+		}
+		if mayHold && !refused(true) {
+			for _, n := range s.renewals(in, out, at, end) {
 				leads(n, "", "", false)
 			}
 		}
 		switch {
-		case !mayNot:
+		case !mayNot || refused(false):
 		case in.Action == validate:
 			leads(s, "", licensing.NotBound, false)
 		default:
@@ -147,16 +175,60 @@ func (s state) shows(devices uint64, at span) bool {
 	return true
 }
 
-// renewals lists what becomes of a lease that is held: it moves by an eighth of the asked length at least, or stays.
-func (s state) renewals(in input, at, end span) (list []state) {
-	length := cmp.Or(in.Lease, s.leases.length)
-	if at.to+length-end.from >= length/8 {
+// latest returns the latest time by which the node can have run a question.
+func (out output) latest() int64 {
+	if out.Verdict == unknown {
+		return out.Clock.to + lateClock
+	}
+	return out.Clock.to
+}
+
+// refusesKey returns why the license refuses the key that a question presents; empty if it does not.
+func (s state) refusesKey(in input, held bool) licensing.Reason {
+	if !in.presents() {
+		return ""
+	}
+	return s.replaced(in.Number, held)
+}
+
+// givesBack reports whether a key that a reissue has replaced may give back the lease of a device, and whether it may
+// not: it does if the device could still use the key when the lease was given or last renewed.
+func (s state) givesBack(in input) (may, mayNot bool) {
+	seen := s.leases.seen[in.Device]
+	may = true
+	for n, k := range s.keys[:s.reissues()] {
+		if n >= s.position(in.Number) && !k.overlap {
+			may, mayNot = may && seen.from <= k.at.to, mayNot || seen.to > k.at.from
+		}
+	}
+	return may, mayNot
+}
+
+// times lists true and false, each if it may be so.
+func times(may, mayNot bool) (list []bool) {
+	if may {
+		list = append(list, true)
+	}
+	if mayNot {
+		list = append(list, false)
+	}
+	return list
+}
+
+// renewals lists what becomes of a lease that is held: it moves by an eighth of its length at least, or stays. Of a
+// lease that is shorter than the license's, an eighth of the license's counts, up to half of the lease.
+func (s state) renewals(in input, out output, at, end span) (list []state) {
+	length := s.leases.lengthFor(in.Lease)
+	step := min(max(length, s.leases.length)/8, length/2)
+	if at.to+length-end.from >= step {
 		moved := s
 		moved.leases.ends[in.Device] = span{at.from + length, at.to + length}
 		moved.leases.stamp = at
+		seen := &moved.leases.seen[in.Device]
+		*seen = span{max(seen.from, out.Clock.from), max(seen.to, out.latest())}
 		list = append(list, moved)
 	}
-	if least := at.from + length - length/8 + 1; end.to >= least {
+	if least := at.from + length - step + 1; end.to >= least {
 		same := s
 		same.leases.ends[in.Device].from = max(end.from, least)
 		list = append(list, same)
@@ -166,9 +238,10 @@ func (s state) renewals(in input, at, end span) (list []state) {
 
 // leased gives a new lease to a device.
 func (s state) leased(in input, at span, out output) state {
-	length := cmp.Or(in.Lease, s.leases.length)
+	length := s.leases.lengthFor(in.Lease)
 	s.devices |= 1 << in.Device
 	s.leases.ends[in.Device] = span{at.from + length, at.to + length}
+	s.leases.seen[in.Device] = span{out.Clock.from, out.latest()}
 	s.leases.stamp = at
 	if s.activated == (span{}) {
 		s.activated = out.Clock
@@ -184,8 +257,12 @@ func (s state) leased(in input, at span, out output) state {
 func (s state) fitsLeases(in input, out output, at span) (state, bool) {
 	f := out.Facts
 	guard := int64(0)
-	if out.Reason == licensing.ReasonDeviceLimitReached {
+	switch out.Reason {
+	case "":
+	case licensing.ReasonDeviceLimitReached:
 		guard = leaseGuard
+	default: // of the key
+		return s, true
 	}
 	least, most := s.counted(at, guard, s.devices)
 	if f.Max != s.max || f.Current < least || f.Current > most {
@@ -200,6 +277,13 @@ func (s state) fitsLeases(in input, out output, at span) (state, bool) {
 			return s, false
 		}
 		*end = span{out.Lease.End, out.Lease.End}
+		seen := &s.leases.seen[in.Device]
+		if at := out.Lease.Seen; at != 0 {
+			if at < seen.from || at > seen.to {
+				return s, false
+			}
+			*seen = span{at, at}
+		}
 	}
 	if f.Activated != 0 {
 		if f.Activated < s.activated.from || f.Activated > s.activated.to {
@@ -207,7 +291,8 @@ func (s state) fitsLeases(in input, out output, at span) (state, bool) {
 		}
 		s.activated = span{f.Activated, f.Activated}
 	}
-	return s, f.Activated == s.activated.from && f.Expires == s.expires && !f.Revoked && !f.Suspended
+	return s, f.Activated == s.activated.from && f.Expires == s.expires && f.Reissues == s.reissues() && !f.Revoked &&
+		!f.Suspended
 }
 
 // modeled reports whether the model has the license: it has no sweeps of leases, and no times of the devices of large
@@ -245,12 +330,34 @@ func floatingPlans() []plan {
 		{name: "floating", max: 2, pool: 4, clients: 5, each: 20, lease: length, odds: odds},
 		{name: "floating, one slot", max: 1, pool: 3, clients: 4, each: 20, lease: length, odds: odds},
 		{name: "floating, long leases", max: 3, pool: 5, clients: 5, each: 20, lease: 4 * length, odds: odds},
+		{name: "floating, reissued", max: 3, pool: 3, clients: 4, each: 4 * licensing.MaxReissues, lease: length,
+			reissues: true, odds: odds},
 		{name: "floating, swept", max: 2, pool: 5, clients: 6, each: 20, lease: length, swept: true, odds: odds},
 		{name: "floating, spilled", max: 18, bound: 18, pool: 24, clients: 6, each: 20, lease: length, swept: true,
 			odds: odds},
 		{name: "floating, spilling", max: 20, bound: 15, pool: 24, clients: 6, each: 20, lease: length, swept: true,
 			odds: odds},
 	}
+}
+
+// givingBack is a question of the client that reissues a license with leases again and again: its device takes a lease,
+// the license gets another key, with which the device may renew the lease, and the device gives the lease back with the
+// key before.
+func (l *license) givingBack(random *rand.Rand) input {
+	in := input{Key: l.key, Action: activate, Number: l.latest[0]}
+	switch l.turn++; l.turn % 4 {
+	case 2:
+		in.Action, in.Number = reissue, int(l.newest.Add(1))
+		in.Overlap = random.IntN(4) == 0
+	case 3:
+		in.Lease = 2 * l.lease.Milliseconds() // so that a renewal is stored
+		if random.IntN(2) == 0 {
+			in = input{Key: l.key, Action: get}
+		}
+	case 0:
+		in.Action, in.ByUser, in.Number = remove, true, l.latest[1]
+	}
+	return in
 }
 
 // leases: the end of a lease never moves back, nor does the stamp. An entry goes only if an operation removes it, or if
@@ -302,13 +409,24 @@ func TestModelOfLeases(t *testing.T) {
 	after := func(out output, from, to, end int64) output {
 		out.Clock = span{noon + from, noon + to}
 		if end != 0 {
-			out.Lease = leaseOut{noon + end, end - from}
+			out.Lease = leaseOut{End: noon + end, Left: end - from}
 		}
 		return out
 	}
 	lease := func(current, limit int, from, end int64) output { return after(ok(current, limit), from, from, end) }
 	first := at(1, 2, bind(0), lease(1, 1, 0, length))
 	gone := length + leaseGuard
+	reissued := func(from int64) porcupine.Operation {
+		out := after(keys(ok(1, 1), 1), from, from, 0)
+		out.Reissued = noon + from
+		return at(3, 4, renewed(1, false), out)
+	}
+	rolls := func(length, longest int64) porcupine.Operation {
+		return at(3, 4, input{Action: roll, Max: 1, Lease: length, Longest: longest},
+			output{Verdict: accepted, Later: true})
+	}
+	givesBack := input{Action: remove, ByUser: true}
+	later := func(f *facts) { f.Activated = noon + minute }
 	for _, c := range []struct {
 		name  string
 		right bool
@@ -351,6 +469,29 @@ func TestModelOfLeases(t *testing.T) {
 		{"given back too late", true, history{floats(1), first,
 			at(3, 4, unbind(0), after(ok(0, 1), length, length, 0)),
 			at(5, 6, bind(1), lease(1, 1, length, 2*length))}},
+		{"given back with a replaced key", true, history{floats(1), first, reissued(minute),
+			at(5, 6, givesBack, after(keys(ok(0, 1).removed(), 1), 2*minute, 2*minute, 0))}},
+		{"not given back with a replaced key", false, history{floats(1), first, reissued(minute),
+			at(5, 6, givesBack, after(no(licensing.ReasonLicenseKeyReplaced), 2*minute, 2*minute, 0))}},
+		{"a replaced key, and a lease that the new key has renewed", true, history{floats(1), first,
+			reissued(minute), at(5, 6, input{Action: activate, Number: 1},
+				keys(lease(1, 1, 2*minute, 2*minute+length), 1)),
+			at(7, 8, givesBack, after(no(licensing.ReasonLicenseKeyReplaced), 3*minute, 3*minute, 0))}},
+		{"a replaced key ends a lease of the new key", false, history{floats(1), first, reissued(minute),
+			at(5, 6, input{Action: activate, Number: 1}, keys(lease(1, 1, 2*minute, 2*minute+length), 1)),
+			at(7, 8, givesBack, after(keys(ok(0, 1).removed(), 1), 3*minute, 3*minute, 0))}},
+		{"longer leases after a rollout", true, history{floats(1), first, rolls(2*length, 3*length),
+			at(5, 6, bind(0), lease(1, 1, minute, minute+2*length))}},
+		{"the lease lasts as long as before the rollout", true, history{floats(1), first, rolls(2*length, 3*length),
+			at(5, 6, valid(0), after(ok(0, 1).not(licensing.NotBound), length, length, 0))}},
+		{"leases as before the rollout", false, history{floats(1), first, rolls(2*length, 3*length),
+			at(5, 6, bind(0), lease(1, 1, 2*minute, 2*minute+length))}},
+		{"a lease as long as a rollout allows", true, history{floats(1), rolls(length, length),
+			at(5, 6, input{Action: activate, Lease: 2 * length}, lease(1, 1, minute, minute+length).with(later))}},
+		{"a longer lease than a rollout allows", false, history{floats(1), rolls(length, length),
+			at(5, 6, input{Action: activate, Lease: 2 * length}, lease(1, 1, minute, minute+2*length).with(later))}},
+		{"a rollout does not shorten leases", false, history{floats(1), first, rolls(length/2, length/2),
+			at(5, 6, bind(0), lease(1, 1, minute, minute+length/2))}},
 		{"perhaps leased, full", true, history{floats(1), at(1, 2, bind(0), after(lost, 0, 0, 0)),
 			at(3, 4, bind(1), after(full(1, 1), minute, minute, 0))}},
 		{"perhaps leased, free", true, history{floats(1), at(1, 2, bind(0), after(lost, 0, 0, 0)),
@@ -384,7 +525,7 @@ func (t *timeline) lapses() (count int) {
 // lapsedAtOnce reports whether a new lease had lapsed when it was taken: another node's clock was ahead by more than
 // the lease, and has left its stamp. Another activation in the same turn may take the slot.
 func (l *license) lapsedAtOnce(op operation, s *licenseAt) bool {
-	return l.lease != 0 && s.stamp > op.BoundAt+max(op.In.Lease, l.lease.Milliseconds())
+	return l.lease != 0 && s.stamp > op.BoundAt+cmp.Or(min(op.In.Lease, s.longest), s.lease)
 }
 
 // uncounted is a store whose node renews lapsed leases that are gone, as if they were still there.

@@ -74,7 +74,8 @@ type input struct {
 	Keyed   bool  `json:",omitempty"` // under an Idempotency-Key, see deliver
 	Number  int   `json:",omitempty"` // of the new key to present, or, for reissue, to make; 0: the first key
 	Overlap bool  `json:",omitempty"` // reissue: bound devices may still use the keys before
-	Lease   int64 `json:",omitempty"` // milliseconds; create: of its leases, activate and validate: asked for
+	Lease   int64 `json:",omitempty"` // milliseconds; create, roll: of its leases, activate and validate: asked for
+	Longest int64 `json:",omitempty"` // milliseconds; roll: of leases that devices ask for
 	Changes int   `json:",omitempty"` // create: how many devices may change
 	// Inactive: create a license that loses inactive devices.
 	Inactive bool  `json:",omitempty"`
@@ -105,7 +106,9 @@ type output struct {
 	Grace   bool   `json:",omitempty"` // activate and validate
 	Later   bool   `json:",omitempty"` // its answer holds the facts of a later time
 	Doubt   bool   `json:",omitempty"` // the node must not act by its clock
-	Clock   span
+	// Reissued is when the license got its latest key, as stored: reissue.
+	Reissued int64 `json:",omitempty"`
+	Clock    span
 }
 
 // facts are the facts in the answer to an accepted command, right after the command. A refusal for the limit sets only
@@ -144,8 +147,8 @@ func (s state) effects(in input, clock span) []effect {
 		list = append(list, effect{reason: alreadyThere, next: s})
 	case in.Action == create:
 		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires,
-			leases: leases{length: in.Lease}, idle: idle{removed: in.Inactive}, mostChanges: in.Changes,
-			grace: grace{length: in.Grace}}})
+			leases: leases{length: in.Lease, longest: 2 * in.Lease}, idle: idle{removed: in.Inactive},
+			mostChanges: in.Changes, grace: grace{length: in.Grace}}})
 	case !s.exists:
 		list = append(list, effect{reason: licensing.ReasonLicenseNotFound, next: s})
 	case in.presents() && s.replaced(in.Number, s.devices&(1<<in.Device) != 0) != "":
@@ -179,7 +182,7 @@ func (s state) effects(in input, clock span) []effect {
 	case in.Action == endGrace:
 		list = s.endGraceOn(in, clock)
 	default:
-		list = append(list, s.timeless(in))
+		list = append(list, s.timeless(in, clock))
 	}
 	return list
 }
@@ -208,7 +211,7 @@ func (s state) bind(device int, clock span) effect {
 
 // timeless ends the questions whose answer does not depend on the time, on a
 // license that exists.
-func (s state) timeless(in input) effect {
+func (s state) timeless(in input, clock span) effect {
 	before := s
 	switch in.Action {
 	case activate:
@@ -244,7 +247,10 @@ func (s state) timeless(in input) effect {
 	case setMax:
 		s.max = in.Max
 	case roll:
-		if in.Max == 0 || s.count() <= in.Max {
+		if in.Lease != 0 {
+			s.leases.length, s.leases.longest = in.Lease, in.Longest
+		}
+		if in.Lease != 0 || in.Max == 0 || s.count() <= in.Max {
 			s.max = in.Max
 		}
 	case reissue:
@@ -252,7 +258,7 @@ func (s state) timeless(in input) effect {
 		if n == len(s.keys) {
 			return effect{reason: licensing.ReasonReissueLimit, next: s}
 		}
-		s.keys[n] = key{int8(in.Number), in.Overlap}
+		s.keys[n] = key{int8(in.Number), in.Overlap, s.reissuedAt(clock)}
 	}
 	if in.Note != 0 {
 		s.note = in.Note
@@ -318,6 +324,13 @@ func (e effect) explains(in input, out output) (state, bool) {
 		}
 		s.activated = span{f.Activated, f.Activated}
 	}
+	if in.Action == reissue && s.leases.length != 0 {
+		latest := &s.keys[s.reissues()-1].at
+		if out.Reissued < latest.from || out.Reissued > latest.to {
+			return s, false
+		}
+		*latest = span{out.Reissued, out.Reissued}
+	}
 	return s, f == facts{
 		Revoked: s.revoked, Suspended: s.suspended,
 		Max: s.max, Current: s.count(),
@@ -369,7 +382,7 @@ func (in input) String() string {
 	case reissue:
 		return fmt.Sprintf("reissue as key %d (overlap %v)", in.Number, in.Overlap)
 	case roll:
-		return fmt.Sprintf("roll out %d devices", in.Max)
+		return fmt.Sprintf("roll out %d devices, leases of %d", in.Max, in.Lease)
 	case setMax:
 		return fmt.Sprintf("%s %d, note %d", in.Action, in.Max, in.Note)
 	case setNote:

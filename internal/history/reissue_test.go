@@ -18,9 +18,11 @@ const maxKeys = 24
 const overlap = 30 * 24 * time.Hour
 
 // key is a new key of a license in the model: its number, from 1, and whether bound devices may use the keys before.
+// Of a license with leases, it is also known when the license got the key, as stored.
 type key struct {
 	number  int8
 	overlap bool
+	at      span
 }
 
 // replaced returns why a license refuses the key with a number, 0 for its first key; empty if it takes the key.
@@ -44,6 +46,27 @@ func (s state) replaced(number int, bound bool) licensing.Reason {
 		}
 	}
 	return ""
+}
+
+// position returns how many new keys a license got until it had the key with a number.
+func (s state) position(number int) (n int) {
+	for n < s.reissues() && (n == 0 || int(s.keys[n-1].number) != number) && number != 0 {
+		n++
+	}
+	return n
+}
+
+// reissuedAt returns when a license with leases got its latest key by the clock of a node, as stored: not before the
+// key before. Of other licenses the time explains nothing.
+func (s state) reissuedAt(clock span) (at span) {
+	if s.leases.length == 0 {
+		return at
+	}
+	if n := s.reissues(); n > 0 {
+		before := s.keys[n-1].at
+		clock = span{max(clock.from, before.from), max(clock.to, before.to)}
+	}
+	return clock
 }
 
 // reissues returns how many new keys a license has.
@@ -91,7 +114,7 @@ func (l *license) reissueOrPresent(in *input, random *mathrand.Rand) {
 // presented returns the key that a question presents, as a node resolves it.
 func (r *run) presented(ctx context.Context, p *process, l *license, in input) (licensing.LicenseKey, error) {
 	switch {
-	case in.presents() && r.bug.unjudged:
+	case in.presents() && r.bug.unjudged != nil && r.bug.unjudged(l, in):
 		return in.Key.ID().Key(""), nil
 	case in.Number == 0 || !in.presents():
 		return in.Key, nil

@@ -37,6 +37,7 @@ type licenseAt struct {
 	writers                           []writer
 	devices                           map[string]int64 // id → bound_at
 	leased                            bool
+	lease, longest                    int64 // lengths of its leases
 	stamp, leasesUntil                int64
 	ends                              map[string]int64 // id → the end of its lease
 	seen                              map[string]int64 // id → when it was last seen
@@ -520,6 +521,7 @@ func (l *licenseAt) decode(m message) error {
 	l.terms, l.own = licensing.TermsVersion(m.varints[30]), licensing.TermsVersion(m.varints[31])
 	l.writers = m.writers()
 	l.leased, l.stamp, l.leasesUntil = m.varints[32] != 0, m.milliAfter(34, created), m.milliAfter(35, created)
+	l.lease, l.longest = 1000*int64(m.varints[32]), 1000*int64(cmp.Or(m.varints[33], m.varints[32]))
 	if l.matched = m.varints[43] != 0; len(m.bytes[40]) > 0 {
 		l.inactiveAfter, l.seenFrom = inactiveAfter, cmp.Or(m.milliAfter(41, created), created)
 		l.stamp = m.milliAfter(42, created)

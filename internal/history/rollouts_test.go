@@ -30,13 +30,31 @@ const (
 	sweepEvery = 50 * time.Millisecond
 )
 
-// rolledTerms are the terms of the rollout with a number. Activations may remove inactive devices, which there are none
-// of: so each command on a license knows all its devices.
+// shortestRolled is the shortest lease that a rollout gives, unless devices ask for a shorter lease.
+const shortestRolled = 2 * time.Minute
+
+// rollsLeases reports whether the rollouts are for licenses with leases: in half of the runs without a bug.
+func (r *run) rollsLeases() bool {
+	return r.bug.among&leaseRollers != 0 || r.bug.name == "" && r.random("rolled leases", 0).IntN(2) == 0
+}
+
+// rolledTerms are the terms of the rollout with a number. Activations of bound devices may remove inactive devices,
+// which there are none of: so each command on a license knows all its devices. Rollouts with an odd number give longer
+// leases than those before, and others shorter leases.
 func (r *run) rolledTerms(number int) (licensing.Terms, licensing.Entitlements) {
-	terms := licensing.DefaultTerms()
-	terms.InactiveAfter = licensing.Period{Years: 1}
+	terms, random := licensing.DefaultTerms(), r.random("rolled", uint64(number))
 	if number > 0 {
-		terms.MaxDevices = r.random("rolled", uint64(number)).IntN(5)
+		terms.MaxDevices = random.IntN(5)
+	}
+	if r.rollsLeases() {
+		length := shortestRolled << (number % 2 * (1 + random.IntN(3)))
+		terms.MaxDevices = max(terms.MaxDevices, 1)
+		terms.Lease = licensing.LeaseTerms{Length: length, Longest: length * time.Duration(1+random.IntN(2))}
+	} else {
+		terms.InactiveAfter = licensing.Period{Years: 1}
+	}
+	if number == 0 { // as the model has it
+		terms.Lease.Longest = 2 * terms.Lease.Length
 	}
 	return terms, licensing.Entitlements(fmt.Sprintf(`{"roll":%d}`, number))
 }
@@ -83,9 +101,14 @@ func (r *run) rolledLicense(d deed, key licensing.LicenseKey) *license {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.operations = append(r.operations, operation{Client: r.newClient(), Out: output{Verdict: accepted},
-		In: input{Key: key, Action: create, Max: terms.MaxDevices}, Return: d.Return})
+		In:     input{Key: key, Action: create, Max: terms.MaxDevices, Lease: terms.Lease.Length.Milliseconds()},
+		Return: d.Return})
+	odds := []odd{{8, activate}, {4, remove}, {2, get}, {1, setMax}, {1, suspend}, {2, reinstate}}
+	if terms.Lease.Leased() { // the model has no states of such licenses
+		odds = []odd{{8, activate}, {3, validate}, {2, remove}, {2, get}}
+	}
 	l := newLicense(plan{name: "rolled " + key.String(), max: terms.MaxDevices, pool: 5, clients: 4, each: 20,
-		sold: true, odds: []odd{{8, activate}, {4, remove}, {2, get}, {1, setMax}, {1, suspend}, {2, reinstate}}}, key)
+		sold: true, lease: terms.Lease.Length, odds: odds}, key)
 	r.licenses = append(r.licenses, l)
 	return l
 }
@@ -112,8 +135,8 @@ func untilDone[T any](r *run, random *rand.Rand, do func(context.Context, *proce
 // roll begins a rollout at any node, and asks for it again at others until it is done: a node may have been killed, and
 // the clocks of the others may be behind.
 func (r *run) roll(random *rand.Rand, number int) {
-	begin := licensing.BeginRollout{Applies: licensing.RolloutMaxDevices | licensing.RolloutEntitlements,
-		By: licensing.Actor(fmt.Sprint(rollActor, number))}
+	begin := licensing.BeginRollout{Applies: licensing.RolloutMaxDevices | licensing.RolloutEntitlements |
+		licensing.RolloutLease | licensing.RolloutLongestLease, By: licensing.Actor(fmt.Sprint(rollActor, number))}
 	for began := time.Now(); ; {
 		untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
 			product, _, err := p.node.BeginRollout(ctx, r.owner, "rolled", begin, nil)
@@ -226,8 +249,12 @@ func (r *run) rolled(t *timeline) (list []operation) {
 				when.until = last
 			}
 			terms, _ := r.rolledTerms(number)
-			list = append(list, operation{Client: r.newClient(),
-				In:   input{Key: id.Key("LIC"), Action: roll, Max: terms.MaxDevices},
+			in := input{Key: id.Key("LIC"), Action: roll, Max: terms.MaxDevices}
+			if terms.Lease.Leased() { // the model does not know which lapsed leases count, see rolledOut
+				in.Max = change.max
+				in.Lease, in.Longest = terms.Lease.Length.Milliseconds(), terms.Lease.Longest.Milliseconds()
+			}
+			list = append(list, operation{Client: r.newClient(), In: in,
 				Out:  output{Verdict: accepted, Later: true},
 				Call: when.from, Return: when.until, Before: change.revision - 1, After: change.revision})
 		}
@@ -316,17 +343,23 @@ func TestRolledOut(t *testing.T) {
 
 // rolledTerms: a rollout gives a license all its terms, and no other change does.
 func (i *inspection) rolledTerms(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
+	type given struct {
+		version        licensing.TermsVersion
+		lease, longest int64
+	}
 	rolls := t.rollsOf(key.ID())
 	for n, s := range states[1:] {
-		before, given := states[n], states[n].terms
+		before := given{states[n].terms, states[n].lease, states[n].longest}
+		want := before
 		for _, change := range rolls {
 			if change.revision == s.revision {
-				_, entitlements := i.run.rolledTerms(numberOf(change.actor))
-				given = entitlements.Version()
+				terms, entitlements := i.run.rolledTerms(numberOf(change.actor))
+				l := terms.Lease
+				want = given{entitlements.Version(), l.Length.Milliseconds(), l.Longest.Milliseconds()}
 			}
 		}
-		if s.terms != given {
-			i.add("rollouts", "%s: had the terms %x, was to get %x: has %x: %s", key, before.terms, given, s.terms, s)
+		if has := (given{s.terms, s.lease, s.longest}); has != want {
+			i.add("rollouts", "%s: had the terms %x, was to get %x: has %x: %s", key, before, want, has, s)
 		}
 	}
 }
@@ -400,4 +433,29 @@ func (s skipping) ListLicenses(
 		return store.List[store.LicenseView]{}, nil
 	}
 	return s.Store.ListLicenses(ctx, owner, of, page, keep)
+}
+
+// unlengthened is a store whose node rolls out no lengths of leases.
+type unlengthened struct{ store.Store }
+
+func (u unlengthened) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if rollsOut(change) {
+		l := change.Writes[0].Record.License
+		l.Lease = licensing.LeaseTerms{Length: shortestRolled, Longest: 2 * shortestRolled}
+	}
+	return u.Store.Commit(ctx, change)
+}
+
+// shortening ends the leases of each license with which a rollout begins earlier.
+type shortening struct{ store.Store }
+
+func (s shortening) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if rollsOut(change) {
+		for _, entry := range change.Writes[0].Record.Devices {
+			if entry.Bound {
+				entry.Device.LeaseEnd, entry.Changed = entry.Device.LeaseEnd.Add(-time.Minute), true
+			}
+		}
+	}
+	return s.Store.Commit(ctx, change)
 }

@@ -233,7 +233,7 @@ func (r *run) play() error {
 	start(bulkBuyers, r.buyMany)
 	start(players, r.playInSandbox)
 	start(granters, r.grant, r.price)
-	start(rollers, r.rollOut)
+	start(rollers|leaseRollers, r.rollOut)
 	for importer := range importerCount {
 		start(importers, func() { r.importKeys(importer) })
 	}
