@@ -16,48 +16,17 @@ type evidence struct {
 	endpoints []books
 }
 
-// books are the records of one endpoint.
-type books struct {
-	name  string
-	live  bool              // must have got everything
-	seen  map[string][]byte // bodies of all calls, by event
-	taken map[string]int    // calls answered well, by event
-}
-
-// findings are the problems that the audit has found. Of many problems of a kind it lists
-// the first only.
-type findings struct {
-	list  []string
-	kinds map[string]int
-}
-
-const findingsOfAKind = 10
+// findings are the problems that the audit has found.
+type findings []string
 
 func (f *findings) add(kind, format string, args ...any) {
-	if f.kinds == nil {
-		f.kinds = map[string]int{}
-	}
-	f.kinds[kind]++
-	if f.kinds[kind] <= findingsOfAKind {
-		f.list = append(f.list, kind+": "+fmt.Sprintf(format, args...))
-	}
-}
-
-// all returns the findings, and how many were left out.
-func (f *findings) all() []string {
-	list := f.list
-	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
-		if more := f.kinds[kind] - findingsOfAKind; more > 0 {
-			list = append(list, fmt.Sprintf("%s: %d more", kind, more))
-		}
-	}
-	return list
+	*f = append(*f, kind+": "+fmt.Sprintf(format, args...))
 }
 
 // audit compares the acknowledged changes, the feed and what the endpoints got with each
 // other.
 func audit(e *evidence) []string {
-	f := &findings{}
+	var f findings
 	known := map[string]*event{}
 	for i := range e.feed {
 		if known[e.feed[i].id] != nil {
@@ -70,7 +39,7 @@ func audit(e *evidence) []string {
 	for i := range e.endpoints {
 		f.endpoint(e, &e.endpoints[i], known)
 	}
-	return f.all()
+	return f
 }
 
 // changes compares the feed with what was acknowledged, in both directions.

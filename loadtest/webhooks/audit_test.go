@@ -83,17 +83,6 @@ func TestAuditFindsDefects(t *testing.T) {
 	}
 }
 
-func TestAuditDoesNotRepeatItself(t *testing.T) {
-	e := sound()
-	for i := range 1000 {
-		e.changes[Change{"device.bound", "LIC-9", fmt.Sprint(i)}] = true
-	}
-	found := audit(e)
-	if len(found) != findingsOfAKind+1 || found[findingsOfAKind] != "a change has no event: 990 more" {
-		t.Errorf("%d findings, the last %q", len(found), found[len(found)-1])
-	}
-}
-
 // TestParseEvent reads what of an event the journal has too.
 func TestParseEvent(t *testing.T) {
 	for text, want := range map[string]Change{

@@ -45,7 +45,7 @@ func (e *Endpoints) Deliver(ctx context.Context, d Delivery) error {
 		}
 		// The worker that holds the hanging endpoint may be killed before its first call. Then another worker calls
 		// the endpoint once the lease has expired.
-		done := now >= all && e.hanging.figures().calls > 0
+		done := now >= all && e.hanging.soFar().calls > 0
 		if done { // the feed also has the events of changes whose outcome is unknown
 			feed, err := readFeed(ctx, e.desk)
 			if err != nil {

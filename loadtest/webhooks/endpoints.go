@@ -122,21 +122,21 @@ func (e *Endpoints) Audit(ctx context.Context, changes map[Change]bool) (*Result
 		if err != nil {
 			return nil, err
 		}
-		found.endpoints = append(found.endpoints, one.books())
-		d := one.figures()
-		if one.live {
-			r.Accepted[one.name] = d.events
+		b := one.soFar()
+		found.endpoints = append(found.endpoints, b)
+		if b.live {
+			r.Accepted[b.name] = len(b.taken)
 		}
 		r.Notes = append(r.Notes, fmt.Sprintf("endpoint %s: %d calls, of which %d were not answered well; %d events, "+
-			"and %d repeated deliveries", d.name, d.calls, d.failed, d.events, d.repeats))
-		r.Problems = append(append(r.Problems, one.troubles()...), problem...)
+			"and %d repeated deliveries", b.name, b.calls, b.failed, len(b.taken), b.repeats()))
+		r.Problems = append(append(r.Problems, b.problems...), problem...)
+		if !b.live && (b.calls == 0 || len(b.taken) > 0) {
+			r.Problems = append(r.Problems, fmt.Sprintf("the endpoint %s was called %d times, and accepted %d events",
+				b.name, b.calls, len(b.taken)))
+		}
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("kills during the delivery: %d; times that the unreliable endpoint was "+
 		"enabled again: %d", e.killed, e.hurried))
-	if d := e.hanging.figures(); d.calls == 0 || d.events > 0 {
-		r.Problems = append(r.Problems,
-			fmt.Sprintf("the hanging endpoint was called %d times, and accepted %d events", d.calls, d.events))
-	}
 	r.Problems = append(r.Problems, audit(found)...)
 	return r, nil
 }

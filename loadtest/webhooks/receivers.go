@@ -26,8 +26,6 @@ func idOf(r *http.Request) string { return r.Header.Get("Webhook-Id") }
 
 // receiver is one endpoint, with a record of all calls.
 type receiver struct {
-	name   string
-	live   bool // it must get everything
 	id     string
 	server *http.Server
 	cancel context.CancelFunc
@@ -37,15 +35,30 @@ type receiver struct {
 	answer answer
 	first  func() // called with each event that it has got for the first time
 
-	mu       sync.Mutex
-	secrets  []string
-	checks   *webhook.Receiver
+	mu      sync.Mutex
+	secrets []string
+	checks  *webhook.Receiver
+	latest  time.Time // when it got an event for the first time last
+	books
+}
+
+// books are the records of one endpoint.
+type books struct {
+	name     string
+	live     bool              // must have got everything
 	seen     map[string][]byte // bodies by event, of all calls, without their pay links
 	taken    map[string]int    // calls that were answered well, by event
 	calls    int
 	failed   int // calls that were not answered well
 	problems []string
-	latest   time.Time // when it got an event for the first time last
+}
+
+// repeats returns how often an event was taken once more.
+func (b *books) repeats() (n int) {
+	for _, times := range b.taken {
+		n += times - 1
+	}
+	return n
 }
 
 // newReceiver listens at an address of its own. Calls wait until the receiver has its
@@ -56,9 +69,10 @@ func newReceiver(name string, answer answer) (*receiver, error) {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
 	r := &receiver{
-		name: name, live: true, answer: answer, first: func() {},
+		answer: answer, first: func() {},
 		url:   "http://" + listener.Addr().String() + "/" + name,
-		ready: make(chan struct{}), seen: map[string][]byte{}, taken: map[string]int{}, latest: time.Now(),
+		ready: make(chan struct{}), latest: time.Now(),
+		books: books{name: name, live: true, seen: map[string][]byte{}, taken: map[string]int{}},
 	}
 	running, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -167,33 +181,13 @@ func (r *receiver) wake() {
 	r.latest = time.Now()
 }
 
-// books returns what the receiver has recorded so far.
-func (r *receiver) books() books {
+// soFar returns a copy of the books.
+func (r *receiver) soFar() books {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return books{name: r.name, live: r.live, seen: maps.Clone(r.seen), taken: maps.Clone(r.taken)}
-}
-
-// deliveries are the figures of one endpoint.
-type deliveries struct {
-	name                           string
-	calls, failed, events, repeats int
-}
-
-func (r *receiver) figures() deliveries {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d := deliveries{name: r.name, calls: r.calls, failed: r.failed, events: len(r.taken)}
-	for _, times := range r.taken {
-		d.repeats += times - 1
-	}
-	return d
-}
-
-func (r *receiver) troubles() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.problems)
+	b := r.books
+	b.seen, b.taken, b.problems = maps.Clone(b.seen), maps.Clone(b.taken), slices.Clone(b.problems)
+	return b
 }
 
 // well answers every call.
