@@ -98,13 +98,6 @@ func newAdmission(cfg *Config) *admission {
 	return a
 }
 
-// enterFor lets a command or a read of an owner in, or refuses it with
-// ErrOverloaded. A caller that was let in must call leave with the share.
-func (a *admission) enterFor(ctx context.Context, owner licensing.Owner) (share, error) {
-	who := a.shares.of(owner)
-	return who, a.enter(ctx, who)
-}
-
 // enter lets in a command or a read that counts for a share, or refuses it with ErrOverloaded. A caller that was
 // let in must call leave.
 func (a *admission) enter(ctx context.Context, who share) error {

@@ -53,8 +53,7 @@ func NewAdmission(clock func() time.Time, m *metrics.Metrics) *Admission {
 
 // Enter lets a command of an owner in, or refuses it.
 func (a *Admission) Enter(ctx context.Context, owner licensing.Owner) error {
-	_, err := a.admission.enterFor(ctx, owner)
-	return err
+	return a.admission.enter(ctx, a.admission.shares.of(owner))
 }
 
 // Leave ends a command of an owner.

@@ -9,39 +9,35 @@ import (
 	"licet/licensing"
 )
 
-// Unknown is a class of requests whose owner only the store can tell. Each class gets as many places as an owner
-// gets, so that guesses can't take all places.
-type Unknown share
+// Share names what a place counts for: an owner, the network of an end user, or a class of requests whose owner only
+// the store knows. Each class gets as many places as an owner gets, so that guesses can't take all places.
+type Share share
 
 // The classes.
 const (
-	UnknownOrder  = Unknown(unknownOrder)  // asks for an order by its number alone
-	UnknownAPIKey = Unknown(unknownAPIKey) // comes with an API key that the node does not remember
+	UnknownOrder  = Share(unknownOrder)  // asks for an order by its number alone
+	UnknownAPIKey = Share(unknownAPIKey) // comes with an API key that the node does not remember
 )
 
-// Place is a place among the commands and reads that a node has under way, taken for an owner or for an unknown
-// owner. The caller that has taken a place must call Leave.
+// OwnerShare returns the share of an owner.
+func (n *Node) OwnerShare(owner licensing.Owner) Share { return Share(n.admission.shares.of(owner)) }
+
+// EndUserShare returns the share of an end user, from a network, who asks for a license that is not known yet. The
+// share takes part in the places of commands on unknown licenses.
+func (n *Node) EndUserShare(network netip.Addr) Share {
+	return Share(n.admission.shares.ofEndUser(network))
+}
+
+// Place is a place among the commands and reads that a node has under way. The caller that has taken a place must call
+// Leave.
 type Place struct {
 	node *Node
 	who  share
 }
 
-// Enter takes a place for a command or a read of an owner, or fails with ErrOverloaded.
-func (n *Node) Enter(ctx context.Context, owner licensing.Owner) (Place, error) {
-	who, err := n.admission.enterFor(ctx, owner)
-	return Place{n, who}, err
-}
-
-// EnterUnknown takes a place for a read whose owner is not known yet, or fails with ErrOverloaded.
-func (n *Node) EnterUnknown(ctx context.Context, class Unknown) (Place, error) {
-	return Place{n, share(class)}, n.admission.enter(ctx, share(class))
-}
-
-// EnterFrom takes a place for a read for an end user, from a network, of a license that is not known yet; or it fails
-// with ErrOverloaded. The places are those of commands on unknown licenses.
-func (n *Node) EnterFrom(ctx context.Context, network netip.Addr) (Place, error) {
-	who := n.admission.shares.ofEndUser(network)
-	return Place{n, who}, n.admission.enter(ctx, who)
+// Enter takes a place for a command or a read that counts for a share, or fails with ErrOverloaded.
+func (n *Node) Enter(ctx context.Context, who Share) (Place, error) {
+	return Place{n, share(who)}, n.admission.enter(ctx, share(who))
 }
 
 // Become counts the place of an unknown owner for the owner that was found, or fails with ErrOverloaded if that

@@ -142,6 +142,23 @@ func TestPayTokenBeforePlace(t *testing.T) {
 	}
 }
 
+// TestPayTokenGivesPlaceBack asks for an order by its pay token more often than its owner has places: each place ends
+// with the owner that the order was found to have.
+func TestPayTokenGivesPlaceBack(t *testing.T) {
+	const limit = 20
+	h := newHeld(t, func(licensing.Ref) bool { return false })
+	ctx := nodetest.Context(t)
+	order, _, err := h.CreateOrder(ctx, nodetest.NewOwner(licensing.Test), nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
+	token, err := nodetest.Ring(t).PayToken(&order)
+	nodetest.WantError(t, err, nil)
+	h.Admit(1, limit, 20_000)
+	for range 2 * limit {
+		_, err := h.OrderToPay(ctx, order.OrderNo, token)
+		nodetest.WantError(t, err, nil)
+	}
+}
+
 // TestStormKeepsNoOthersOrderOpen records the ends of orders while one owner storms the node: the ends of orders of
 // other owners, and not of that owner.
 func TestStormKeepsNoOthersOrderOpen(t *testing.T) {

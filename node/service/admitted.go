@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -24,13 +25,30 @@ const maxClaimTries = 4
 // ErrOverloaded.
 func admitted[T any](
 	ctx context.Context, c *core, owner licensing.Owner, work func(node.Place) (T, error),
+) (T, error) {
+	return admittedFor(ctx, c.engine, c.engine.OwnerShare(owner), func(place *node.Place) (T, error) {
+		return work(*place)
+	})
+}
+
+// admittedFor is admitted with the share that the place counts for. work may call [node.Place.Become].
+func admittedFor[T any](
+	ctx context.Context, engine *node.Node, who node.Share, work func(*node.Place) (T, error),
 ) (result T, err error) {
-	place, err := c.engine.Enter(ctx, owner)
+	place, err := engine.Enter(ctx, who)
 	if err != nil {
 		return result, err
 	}
 	defer func() { place.Leave(err) }()
-	return work(place)
+	return work(&place)
+}
+
+// callerShare returns the share of a caller: of an owner, or, if owner is zero, of an end user from a network.
+func (c *core) callerShare(owner licensing.Owner, network netip.Addr) node.Share {
+	if owner == (licensing.Owner{}) {
+		return c.engine.EndUserShare(network)
+	}
+	return c.engine.OwnerShare(owner)
 }
 
 // admittedToList runs read as admitted does, and also enters the gate of lists.

@@ -71,13 +71,9 @@ func newAliases(c *core) *Aliases {
 // external keys, and with ErrLicenseNotFound if none of them is this one.
 func (e *Aliases) ExternalLicense(
 	ctx context.Context, owner licensing.Owner, external string, network netip.Addr,
-) (key licensing.LicenseKey, err error) {
-	place, err := e.engine.EnterFrom(ctx, network)
-	if err != nil {
-		return key, err
-	}
-	defer func() { place.Leave(err) }()
-	return e.find(ctx, owner, external)
+) (licensing.LicenseKey, error) {
+	return admittedFor(ctx, e.engine, e.engine.EndUserShare(network),
+		func(*node.Place) (licensing.LicenseKey, error) { return e.find(ctx, owner, external) })
 }
 
 // RecallExternal returns the license with an external key of an owner, if the node remembers the license.
@@ -154,25 +150,17 @@ func (e *Aliases) lookUp(
 // key, and if its license is not the owner's.
 func (e *Aliases) ResolveKey(
 	ctx context.Context, key licensing.LicenseKey, owner licensing.Owner, network netip.Addr,
-) (resolved licensing.LicenseKey, err error) {
+) (licensing.LicenseKey, error) {
 	if !key.IsAlias() {
 		return key, nil
 	}
 	if id, known := e.recallAlias(owner, key.Alias()); known {
 		return key.Of(id), nil
 	}
-	var place node.Place
-	if owner == (licensing.Owner{}) {
-		place, err = e.engine.EnterFrom(ctx, network)
-	} else {
-		place, err = e.engine.Enter(ctx, owner)
-	}
-	if err != nil {
-		return key, err
-	}
-	defer func() { place.Leave(err) }()
-	id, err := e.lookUp(ctx, owner, key.Alias())
-	return key.Of(id), err
+	return admittedFor(ctx, e.engine, e.callerShare(owner, network), func(*node.Place) (licensing.LicenseKey, error) {
+		id, err := e.lookUp(ctx, owner, key.Alias())
+		return key.Of(id), err
+	})
 }
 
 // RecallKey returns a reissued key as a key of its license, if the node remembers the license; any other key as it is.

@@ -304,14 +304,12 @@ func (b *Budgets) refresh(ctx context.Context, stored map[licensing.Owner][]lice
 func (b *Budgets) Usage(
 	ctx context.Context, owner licensing.Owner,
 ) (size licensing.Size, budget licensing.Budget, err error) {
-	place, err := b.engine.Enter(ctx, owner)
-	if err != nil {
-		return size, budget, err
-	}
-	defer func() { place.Leave(err) }()
-	loaded, err := b.cfg.Records.Load(ctx, store.Want{Ref: licensing.UsageRef(owner)})
-	if err != nil || loaded[0].Record.Usage == nil {
-		return licensing.Size{}, b.cfg.Budget, err
-	}
-	return loaded[0].Record.Usage.Size, b.cfg.Budget, nil
+	size, err = admittedFor(ctx, b.engine, b.engine.OwnerShare(owner), func(*node.Place) (licensing.Size, error) {
+		loaded, err := b.cfg.Records.Load(ctx, store.Want{Ref: licensing.UsageRef(owner)})
+		if err != nil || loaded[0].Record.Usage == nil {
+			return licensing.Size{}, err
+		}
+		return loaded[0].Record.Usage.Size, nil
+	})
+	return size, b.cfg.Budget, err
 }

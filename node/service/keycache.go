@@ -101,7 +101,7 @@ func countLookups(m *metrics.Metrics) map[string]prometheus.Counter {
 
 // find returns the key with a hash; nil if there is none. The key is shared: callers must not change
 // it.
-func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, err error) {
+func (c *keyCache) find(ctx context.Context, hash [32]byte) (*knownKey, error) {
 	known, found, scan := c.lookup(hash)
 	if found {
 		return known, nil
@@ -111,11 +111,13 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 	} else {
 		c.lookups[lookupUntrusted].Inc()
 	}
-	place, err := c.engine.EnterUnknown(ctx, node.UnknownAPIKey)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { place.Leave(err) }()
+	return admittedFor(ctx, c.engine, node.UnknownAPIKey, func(*node.Place) (*knownKey, error) {
+		return c.read(ctx, hash, scan)
+	})
+}
+
+// read reads the key with a hash from the store, and caches what it has read. scan is the last successful scan before.
+func (c *keyCache) read(ctx context.Context, hash [32]byte, scan int) (known *knownKey, err error) {
 	readAt := c.clock()
 	key, err := c.store.APIKey(ctx, hash)
 	if err != nil {

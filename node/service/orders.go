@@ -276,28 +276,25 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
 	presented := licensing.HashPayToken(token)
-	place, err := o.engine.EnterUnknown(ctx, node.UnknownOrder)
-	if err != nil {
-		return licensing.Order{}, err
-	}
-	defer func() { place.Leave(err) }()
-	owner, _, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
-	if err != nil {
-		return licensing.Order{}, err
-	}
-	// An unknown order is read too, of no owner: so the time of the answer does not show which orders exist.
-	order, err = o.readOrder(ctx, owner, orderNo)
-	if err != nil {
-		return licensing.Order{}, err
-	}
-	if subtle.ConstantTimeCompare(order.PayHash[:], presented[:]) != 1 {
-		return licensing.Order{}, licensing.ErrOrderNotFound
-	}
-	// Only a caller with the token may learn that the order's owner has no place left.
-	if err = place.Become(owner); err != nil {
-		return licensing.Order{}, err
-	}
-	return order, o.showCurrentKeys(ctx, owner, &order)
+	return admittedFor(ctx, o.engine, node.UnknownOrder, func(place *node.Place) (order licensing.Order, err error) {
+		owner, _, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
+		if err != nil {
+			return licensing.Order{}, err
+		}
+		// An unknown order is read too, of no owner: so the time of the answer does not show which orders exist.
+		order, err = o.readOrder(ctx, owner, orderNo)
+		if err != nil {
+			return licensing.Order{}, err
+		}
+		if subtle.ConstantTimeCompare(order.PayHash[:], presented[:]) != 1 {
+			return licensing.Order{}, licensing.ErrOrderNotFound
+		}
+		// Only a caller with the token may learn that the order's owner has no place left.
+		if err = place.Become(owner); err != nil {
+			return licensing.Order{}, err
+		}
+		return order, o.showCurrentKeys(ctx, owner, &order)
+	})
 }
 
 // PayOrder records a payment that the payment provider has confirmed. The license gets the current

@@ -77,17 +77,14 @@ func (r *Receipts) RecallSigner(owner licensing.Owner) (signer *ReceiptSigner, k
 // ErrNoReceiptKeys.
 func (r *Receipts) FindSigner(
 	ctx context.Context, owner licensing.Owner, network netip.Addr,
-) (signer *ReceiptSigner, err error) {
-	place, err := r.engine.EnterFrom(ctx, network)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { place.Leave(err) }()
-	keys, err := r.readKeys(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	return r.open(keys)
+) (*ReceiptSigner, error) {
+	return admittedFor(ctx, r.engine, r.engine.EndUserShare(network), func(*node.Place) (*ReceiptSigner, error) {
+		keys, err := r.readKeys(ctx, owner)
+		if err != nil {
+			return nil, err
+		}
+		return r.open(keys)
+	})
 }
 
 // Signer returns the receipt keys of an owner. The first call of an owner makes them.

@@ -12,6 +12,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"licet/licensing"
+	"licet/node"
 	"licet/node/store"
 )
 
@@ -163,7 +164,8 @@ func (r *Receipts) Revocations(
 	defer close(reading.done)
 	defer r.readings.Delete(owner)
 	reading.err = licensing.ErrInternal // unless what follows returns
-	reading.list, reading.err = r.readList(ctx, owner, network, before)
+	reading.list, reading.err = admittedFor(ctx, r.engine, r.engine.EndUserShare(network),
+		func(*node.Place) (*RevocationList, error) { return r.readList(ctx, owner, before) })
 	return reading.list, reading.err
 }
 
@@ -177,13 +179,8 @@ type listReading struct {
 // readList reads what was revoked since the list before, which may be nil, and remembers the new list. A node that must
 // not act by its clock reads none: if the clock is ahead, programs would trust the list for too long.
 func (r *Receipts) readList(
-	ctx context.Context, owner licensing.Owner, network netip.Addr, before *RevocationList,
+	ctx context.Context, owner licensing.Owner, before *RevocationList,
 ) (list *RevocationList, err error) {
-	place, err := r.engine.EnterFrom(ctx, network)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { place.Leave(err) }()
 	now := r.engine.Now() // before the reading
 	if err := r.engine.ActsByTime(); err != nil {
 		return nil, err

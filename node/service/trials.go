@@ -39,17 +39,19 @@ var (
 // ErrTrialUsed, and costs as many requests to the store.
 func (t *Trials) StartTrial(
 	ctx context.Context, owner licensing.Owner, in NewTrial,
-) (result licensing.Result, err error) {
-	var place node.Place
+) (licensing.Result, error) {
+	caller := owner
 	if in.By == licensing.EndUser {
-		place, err = t.engine.EnterFrom(ctx, in.Network)
-	} else {
-		place, err = t.engine.Enter(ctx, owner)
+		caller = licensing.Owner{}
 	}
-	if err != nil {
-		return licensing.Result{}, err
-	}
-	defer func() { place.Leave(err) }()
+	return admittedFor(ctx, t.engine, t.callerShare(caller, in.Network),
+		func(place *node.Place) (licensing.Result, error) { return t.start(ctx, place, owner, in) })
+}
+
+// start is StartTrial in an admission place, which it counts for the owner once the product is found.
+func (t *Trials) start(
+	ctx context.Context, place *node.Place, owner licensing.Owner, in NewTrial,
+) (result licensing.Result, err error) {
 	product, err := t.readProduct(ctx, owner, in.ProductID)
 	switch {
 	case err != nil:
@@ -89,7 +91,7 @@ func (t *Trials) StartTrial(
 	if err != nil || !in.Receipt.Wanted() && !result.License.Receipts.Always {
 		return result, err
 	}
-	return t.againWithReceipt(ctx, place, result, in)
+	return t.againWithReceipt(ctx, *place, result, in)
 }
 
 // again returns the license of a trial that was started before, to the device that has started it.
