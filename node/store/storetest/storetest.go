@@ -163,9 +163,15 @@ func (f fixture) commit(writes ...store.Write) store.Outcome {
 
 func (f fixture) mustLand(writes ...store.Write) {
 	f.t.Helper()
-	if !f.commit(writes...).Landed {
-		f.t.Fatal("Commit: the swap was lost")
+	outcome := f.commit(writes...)
+	if outcome.Landed {
+		return
 	}
+	for i, rival := range outcome.Rivals {
+		ref := writes[i].Ref
+		f.t.Logf("%v %q was read as %+v, and now is %+v", ref.Kind, ref.ID, writes[i].Token, rival.Token)
+	}
+	f.t.Fatal("Commit: the swap was lost")
 }
 
 func (f fixture) load(ref licensing.Ref, devices ...string) store.Snapshot {
