@@ -69,8 +69,8 @@ func testAlias(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	var made []licensing.LicenseKey
-	for n := range byte(2) {
-		key := f.keys.MintReissued("LIC", first.Owner, [licensing.LicenseKeyEntropy]byte{n, 0xA1})
+	for range 2 {
+		key := f.keys.MintReissued("LIC", first.Owner, f.entropy())
 		made = append(made, key)
 		cmd := licensing.ReissueLicense{Target: licensing.Target{Key: first.Key}, New: key}
 		if _, err := licensing.Apply(&snapshots[0].Record, cmd, created.Add(time.Minute)); err != nil {

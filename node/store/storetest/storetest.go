@@ -124,11 +124,17 @@ func (f fixture) owner() licensing.Owner {
 }
 
 func (f fixture) key(owner licensing.Owner) licensing.LicenseKey {
-	var entropy [licensing.LicenseKeyEntropy]byte
-	if _, err := rand.Read(entropy[:]); err != nil {
+	return f.keys.Mint("LIC", owner, f.entropy())
+}
+
+// entropy returns random bytes. A key depends on the slot of its owner and on these bytes: the same bytes would make
+// the same key for the owner of another test, if both owners are in one of the 1,024 slots.
+func (f fixture) entropy() (random [licensing.LicenseKeyEntropy]byte) {
+	f.t.Helper()
+	if _, err := rand.Read(random[:]); err != nil {
 		f.t.Fatal(err)
 	}
-	return f.keys.Mint("LIC", owner, entropy)
+	return random
 }
 
 func (f fixture) license(maxDevices int) *licensing.License {
