@@ -7,37 +7,39 @@ import (
 	"licet/licensing"
 )
 
+// callbacks records what has become of the objects that callbacks of providers name.
+type callbacks struct {
+	*backend
+	checkouts       *checkouts
+	subscriptions   *subscriptions
+	refundCallbacks *refundCallbacks
+	disputes        *disputes
+}
+
 // Signed reports whether the signature header of a callback is in the form of the owner's provider, which has the given
 // name. It is false for any other provider. Only then is the body worth reading.
-func (d *Desk) Signed(name licensing.PaymentProvider, owner licensing.Owner, signature string) bool {
-	provider := d.calling(name, owner)
+func (c *callbacks) Signed(name licensing.PaymentProvider, owner licensing.Owner, signature string) bool {
+	provider := c.calling(name, owner)
 	return provider != nil && provider.Signed(signature)
 }
 
 // TakesCallbacks reports whether the provider of the given name is the owner's.
-func (d *Desk) TakesCallbacks(name licensing.PaymentProvider, owner licensing.Owner) bool {
-	return d.calling(name, owner) != nil
+func (c *callbacks) TakesCallbacks(name licensing.PaymentProvider, owner licensing.Owner) bool {
+	return c.calling(name, owner) != nil
 }
 
 // ProviderOf returns the name of the provider that charges the orders of an owner; empty: there is none.
-func (d *Desk) ProviderOf(owner licensing.Owner) licensing.PaymentProvider {
-	if provider := d.providers.Of(owner); provider != nil {
+func (c *callbacks) ProviderOf(owner licensing.Owner) licensing.PaymentProvider {
+	if provider := c.providers.Of(owner); provider != nil {
 		return provider.Name()
 	}
 	return ""
 }
 
-func (d *Desk) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
-	if provider := d.providers.Of(owner); provider != nil && provider.Name() == name {
-		return provider
-	}
-	return nil
-}
-
 // Callback verifies the signature of a callback for an owner over its raw body, and returns the object that the
 // callback names. It returns ErrSignature if the signature is wrong or too old, or if the owner has no provider.
-func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (Object, error) {
-	provider := d.providers.Of(owner)
+func (c *callbacks) Callback(owner licensing.Owner, signature string, body []byte) (Object, error) {
+	provider := c.providers.Of(owner)
 	if provider == nil {
 		return Object{}, ErrSignature
 	}
@@ -50,31 +52,31 @@ func (d *Desk) Callback(owner licensing.Owner, signature string, body []byte) (O
 // Callbacks come late, twice and in any order. No answer about a checkout, a payment or a refund can replace a later
 // answer: once an order is paid, an attempt is over, or a refund is done or has failed, the commands for older answers
 // are no-ops. Answers about disputes and subscriptions can go back: see askDispute and askSubscription.
-func (d *Desk) Called(ctx context.Context, owner licensing.Owner, object Object) error {
-	provider := d.providers.Of(owner)
+func (c *callbacks) Called(ctx context.Context, owner licensing.Owner, object Object) error {
+	provider := c.providers.Of(owner)
 	if provider == nil {
 		return nil
 	}
-	record := d.record
+	record := c.checkouts.record
 	switch object.Kind {
 	case ObjectCheckout, ObjectPayment:
 	case ObjectRefund:
-		record = d.recordRefundState
+		record = c.refundCallbacks.recordRefundState
 	case ObjectInvoice, ObjectSubscription:
-		record = d.recordSubscription
+		record = c.subscriptions.recordSubscription
 	case ObjectDispute:
-		return d.askDispute(ctx, provider, owner, object.ID)
+		return c.disputes.askDispute(ctx, provider, owner, object.ID)
 	default:
 		return nil
 	}
-	state, err := d.look(ctx, provider, object)
+	state, err := c.look(ctx, provider, object)
 	switch {
 	case errors.Is(err, ErrUnknownObject), err == nil && !licensing.ValidOrderNo(state.OrderNo):
 		return nil
 	case err != nil:
 		return providerFailed(err)
 	}
-	order, err := d.node.Order(ctx, owner, state.OrderNo)
+	order, err := c.node.Order(ctx, owner, state.OrderNo)
 	if err == nil {
 		_, err = record(ctx, provider, order, state)
 	}

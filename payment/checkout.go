@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"licet/internal/fair"
 	"licet/licensing"
 )
 
@@ -14,24 +15,32 @@ const maxAttempts = 3
 // errNoCheckout means that the provider has made no checkout in maxAttempts attempts.
 var errNoCheckout = errors.New("the payment provider has made no checkout")
 
+// checkouts lets customers pay orders at providers, and records the payments.
+type checkouts struct {
+	*backend
+	refunds *refunds
+	returns *returns
+	checks  *fair.Places[string] // the turns of callers of Check, by the number of the order
+}
+
 // checkout returns the URL of the provider where the customer pays an unpaid order. The URL is empty if the order can't
 // be paid any more, or if a payment is under way or complete.
 //
 // Each attempt has at most one checkout at the provider, and the next attempt begins only after the checkout is over.
 // So a customer who presses Pay twice, on two nodes, does not get two checkouts that both take money.
-func (d *Desk) checkout(
+func (c *checkouts) checkout(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (licensing.Order, string, error) {
 	for attempts := 0; ; {
-		if order.Status(d.node.Now()) != licensing.OrderUnpaid {
-			return order, "", d.endCheckout(ctx, provider, order)
+		if order.Status(c.node.Now()) != licensing.OrderUnpaid {
+			return order, "", c.endCheckout(ctx, provider, order)
 		}
 		if !order.CheckoutOpen() || order.Provider != provider.Name() {
 			if attempts++; attempts > maxAttempts {
 				return licensing.Order{}, "", providerFailed(errNoCheckout)
 			}
 			var err error
-			if order, err = d.startCheckout(ctx, provider, order); err != nil {
+			if order, err = c.startCheckout(ctx, provider, order); err != nil {
 				return licensing.Order{}, "", err
 			}
 			continue
@@ -40,9 +49,9 @@ func (d *Desk) checkout(
 		var over bool
 		var err error
 		if order.Checkout == "" {
-			order, redirect, over, err = d.beginCheckout(ctx, provider, order)
+			order, redirect, over, err = c.beginCheckout(ctx, provider, order)
 		} else {
-			order, redirect, over, err = d.lookAtCheckout(ctx, provider, order)
+			order, redirect, over, err = c.lookAtCheckout(ctx, provider, order)
 		}
 		if err != nil || !over {
 			return order, redirect, err
@@ -51,14 +60,16 @@ func (d *Desk) checkout(
 }
 
 // startCheckout begins the next attempt to pay an order.
-func (d *Desk) startCheckout(ctx context.Context, provider Provider, order licensing.Order) (licensing.Order, error) {
-	return d.node.ChangeCheckout(ctx, order,
+func (c *checkouts) startCheckout(
+	ctx context.Context, provider Provider, order licensing.Order,
+) (licensing.Order, error) {
+	return c.node.ChangeCheckout(ctx, order,
 		licensing.StartCheckout{Provider: provider.Name(), After: order.Attempt})
 }
 
 // beginCheckout asks the provider for the checkout of the order's attempt. over reports that the order has changed, or
 // that the attempt has no checkout in which the customer can pay.
-func (d *Desk) beginCheckout(
+func (c *checkouts) beginCheckout(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (now licensing.Order, redirect string, over bool, err error) {
 	span := startSpan(ctx, operationBegin)
@@ -66,42 +77,42 @@ func (d *Desk) beginCheckout(
 	endSpan(span, err)
 	switch {
 	case errors.Is(err, ErrAttemptSpent):
-		now, err = d.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: true})
+		now, err = c.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: true})
 		return now, "", true, err
 	case err != nil:
 		return licensing.Order{}, "", false, providerFailed(err)
 	case step.Payment != "":
-		now, err = d.Confirm(ctx, order, licensing.Payment{
+		now, err = c.Confirm(ctx, order, licensing.Payment{
 			Provider: provider.Name(), Reference: step.Payment, Subscription: step.Subscription,
 		})
 		return now, "", false, err
 	}
-	now, err = d.node.ChangeCheckout(ctx, order,
+	now, err = c.node.ChangeCheckout(ctx, order,
 		licensing.NoteCheckout{Attempt: order.Attempt, Checkout: step.Checkout, EndsAt: step.EndsAt})
-	over = now.Checkout != step.Checkout || step.Redirect == "" || now.Status(d.node.Now()) != licensing.OrderUnpaid
+	over = now.Checkout != step.Checkout || step.Redirect == "" || now.Status(c.node.Now()) != licensing.OrderUnpaid
 	return now, step.Redirect, over, err
 }
 
 // lookAtCheckout asks the provider about the open checkout of the order, and records the answer. over reports that
 // the customer can't pay in this checkout any more, and has not paid.
-func (d *Desk) lookAtCheckout(
+func (c *checkouts) lookAtCheckout(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (now licensing.Order, redirect string, over bool, err error) {
-	state, err := d.checkoutState(ctx, provider, order)
+	state, err := c.checkoutState(ctx, provider, order)
 	switch {
 	case err != nil:
 		return licensing.Order{}, "", false, err
 	case state.Outcome == OutcomeOpen:
 		return order, state.URL, false, nil
 	}
-	now, err = d.record(ctx, provider, order, state)
+	now, err = c.record(ctx, provider, order, state)
 	return now, "", state.Outcome != OutcomePending && now.PaidAt.IsZero(), err
 }
 
 // checkoutState asks the provider about the checkout of the order.
-func (d *Desk) checkoutState(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
+func (c *checkouts) checkoutState(ctx context.Context, provider Provider, order licensing.Order) (State, error) {
 	object := Object{Kind: ObjectCheckout, ID: order.Checkout}
-	state, err := d.look(ctx, provider, object)
+	state, err := c.look(ctx, provider, object)
 	switch {
 	case gone(&order, order.AskFailures, err):
 		return State{Object: object, Outcome: OutcomeEnded}, nil
@@ -113,21 +124,21 @@ func (d *Desk) checkoutState(ctx context.Context, provider Provider, order licen
 
 // record stores what the provider says about a checkout or a payment of an order. Only an answer about the latest
 // attempt's checkout says whether this checkout is over: a payment may belong to an earlier attempt.
-func (d *Desk) record(
+func (c *checkouts) record(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (licensing.Order, error) {
 	if state.Outcome == OutcomeDone {
 		var err error
 		if problem := fits(order, state); problem != nil {
-			err = d.node.RecordUnmatched(ctx, order, licensing.Payment{
+			err = c.node.RecordUnmatched(ctx, order, licensing.Payment{
 				Provider: provider.Name(), Reference: state.Payment, Amount: state.Amount, Currency: state.Currency,
 				PaidAt: state.At,
 			}, problem)
-		} else if order, err = d.Confirm(ctx, order, licensing.Payment{
+		} else if order, err = c.Confirm(ctx, order, licensing.Payment{
 			Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At, Fee: state.Fee,
 			Subscription: state.Subscription, PeriodEnd: state.PeriodEnd,
 		}); err == nil && isSecond(provider, &order, state) {
-			order, err = d.recordSecond(ctx, provider, order, state)
+			order, err = c.returns.recordSecond(ctx, provider, order, state)
 		}
 		if err != nil {
 			return licensing.Order{}, err
@@ -142,7 +153,7 @@ func (d *Desk) record(
 		}
 	}
 	over := state.Outcome != OutcomeOpen && state.Outcome != OutcomePending
-	return d.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: over})
+	return c.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: over})
 }
 
 // fits returns an error if a payment at the provider is not the payment that the order asks for.
@@ -163,7 +174,7 @@ func fits(order licensing.Order, state State) error {
 
 // endCheckout ends the open checkout of an order that can't be paid any more. If a payment was faster, it is recorded:
 // the payment of a canceled order is refunded.
-func (d *Desk) endCheckout(ctx context.Context, provider Provider, order licensing.Order) error {
+func (c *checkouts) endCheckout(ctx context.Context, provider Provider, order licensing.Order) error {
 	if !order.CheckoutOpen() || order.Checkout == "" {
 		return nil
 	}
@@ -173,7 +184,7 @@ func (d *Desk) endCheckout(ctx context.Context, provider Provider, order licensi
 	if err != nil {
 		return providerFailed(err)
 	}
-	_, _, _, err = d.lookAtCheckout(ctx, provider, order)
+	_, _, _, err = c.lookAtCheckout(ctx, provider, order)
 	return err
 }
 
@@ -181,97 +192,63 @@ func (d *Desk) endCheckout(ctx context.Context, provider Provider, order licensi
 // there, and records the answer. It returns the order as it is then, and whether a payment is on its way. If another
 // call asks about the same order, or if the provider does not answer, Check returns the order as it was: a callback or
 // a sweep brings the answer.
-func (d *Desk) Check(ctx context.Context, order licensing.Order) (now licensing.Order, pending bool) {
-	provider := d.checkoutProvider(order)
-	if provider == nil || !order.CheckoutOpen() || order.Checkout == "" || !d.checks.TryEnter(order.OrderNo) {
+func (c *checkouts) Check(ctx context.Context, order licensing.Order) (now licensing.Order, pending bool) {
+	provider := c.checkoutProvider(order)
+	if provider == nil || !order.CheckoutOpen() || order.Checkout == "" || !c.checks.TryEnter(order.OrderNo) {
 		return order, false
 	}
-	defer d.checks.Leave(order.OrderNo)
-	now, redirect, over, err := d.lookAtCheckout(ctx, provider, order)
+	defer c.checks.Leave(order.OrderNo)
+	now, redirect, over, err := c.lookAtCheckout(ctx, provider, order)
 	if err != nil {
 		return order, false
 	}
 	return now, redirect == "" && !over && now.PaidAt.IsZero()
 }
 
-// checkoutProvider returns the provider that has the checkout of an order; nil if the owner has that provider no more.
-// An order that was paid outside meanwhile does not name the provider of its checkout.
-func (d *Desk) checkoutProvider(order licensing.Order) Provider {
-	provider := d.providers.Of(order.Owner)
-	if provider == nil || order.Provider != provider.Name() && order.Provider != licensing.ProviderOutside {
+// Confirm marks an order as paid when the provider reports the payment. The provider and its reference of the payment
+// must be set. Repeated reports pay the order once. Confirm refunds a payment for a canceled order before it returns.
+// If that fails, the order keeps the refund as due, and the provider's next report or a pass of SendRefundsDue tries
+// again.
+func (c *checkouts) Confirm(
+	ctx context.Context, order licensing.Order, payment licensing.Payment,
+) (licensing.Order, error) {
+	result, err := c.node.PayOrder(ctx, order, payment)
+	if err != nil || !result.RefundDue {
+		return result.Order(), err
+	}
+	return c.refunds.sendRefund(ctx, result.Order(), false)
+}
+
+// askDue asks the provider about the open checkout of an order, as it was read before.
+func (c *checkouts) askDue(ctx context.Context, order licensing.Order) (err error) {
+	if !order.CheckoutOpen() {
 		return nil
 	}
-	return provider
-}
-
-// AskCheckoutsDue asks the provider about all checkouts about which a sweep must ask by now. It is a sweep for
-// service.Sweeps. Any number of nodes may run it.
-func (d *Desk) AskCheckoutsDue(ctx context.Context) error {
-	return d.node.EachCheckoutDue(ctx, d.askCheckout)
-}
-
-// askCheckout asks the provider about the checkout or the subscription of an order, and about its open disputes if that
-// is due. It reads the order again: only the number and the owner of order count.
-//
-// askCheckout puts off a question that fails. Otherwise the question would stay the next work of the order, and no
-// sweep would find the order's refunds.
-func (d *Desk) askCheckout(ctx context.Context, order licensing.Order) error {
-	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
-	if err != nil {
-		return err
-	}
-	asked, err := d.askDisputesDue(ctx, order)
-	if err != nil || asked && order.AskAt.After(d.node.Now()) {
-		return err
-	}
-	if err = d.askDue(ctx, order); err != nil {
-		_, failed := d.node.ChangeCheckout(ctx, order, licensing.PutOffAsk{Asked: order.AskAt})
-		err = errors.Join(err, failed)
-	}
-	return err
-}
-
-// askDue asks the provider about the checkout or the subscription of an order, as it was read before.
-func (d *Desk) askDue(ctx context.Context, order licensing.Order) (err error) {
-	switch {
-	case order.Subscribed():
-		return d.askSubscriptionDue(ctx, order)
-	case !order.CheckoutOpen():
-		return nil
-	}
-	provider := d.checkoutProvider(order)
+	provider := c.checkoutProvider(order)
 	note := licensing.NoteAnswer{Attempt: order.Attempt}
 	switch {
 	case provider == nil:
 		// The operator may set the provider up again; until then the service can't ask the provider.
-	case order.Checkout == "" && order.Status(d.node.Now()) == licensing.OrderUnpaid:
+	case order.Checkout == "" && order.Status(c.node.Now()) == licensing.OrderUnpaid:
 		// A node has died after it began the attempt. The customer has not seen the URL of a checkout: at the next
 		// press of Pay, the provider is asked under the same number.
 	case order.Checkout == "":
 		note.Over = true
-	case order.Status(d.node.Now()) != licensing.OrderUnpaid:
-		if err := d.endCheckout(ctx, provider, order); err != nil {
+	case order.Status(c.node.Now()) != licensing.OrderUnpaid:
+		if err := c.endCheckout(ctx, provider, order); err != nil {
 			return err
 		}
-		if order, err = d.node.Order(ctx, order.Owner, order.OrderNo); err != nil || !order.CheckoutOpen() {
+		if order, err = c.node.Order(ctx, order.Owner, order.OrderNo); err != nil || !order.CheckoutOpen() {
 			return err
 		}
 	default:
-		state, err := d.checkoutState(ctx, provider, order)
+		state, err := c.checkoutState(ctx, provider, order)
 		if err != nil {
 			return err
 		}
-		_, err = d.record(ctx, provider, order, state)
+		_, err = c.record(ctx, provider, order, state)
 		return err
 	}
-	_, err = d.node.ChangeCheckout(ctx, order, note)
+	_, err = c.node.ChangeCheckout(ctx, order, note)
 	return err
-}
-
-// look asks the provider about an object.
-func (d *Desk) look(ctx context.Context, provider Provider, object Object) (State, error) {
-	span := startSpan(ctx, operationLook)
-	state, err := provider.Look(ctx, object)
-	endSpan(span, err)
-	return state, err
 }

@@ -8,10 +8,16 @@ import (
 	"licet/licensing"
 )
 
+// disputes records what providers say about disputes of payments.
+type disputes struct {
+	*backend
+	payments *payments
+}
+
 // askDispute asks the provider about a dispute, and records the answer. Answers about disputes can go back, so
 // askDispute reads the record before it asks; if another answer was recorded meanwhile, it asks again. It returns nil
 // for a dispute of no payment of the owner's orders.
-func (d *Desk) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
+func (d *disputes) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
 	if err := d.asks.Enter(ctx, id); err != nil {
 		return err
 	}
@@ -41,18 +47,18 @@ func (d *Desk) askDispute(ctx context.Context, provider Provider, owner licensin
 var errDisputeRivals = errors.New("other requests keep changing the dispute: try again")
 
 // recordDispute stores what the provider says about a dispute whose record was read before the question.
-func (d *Desk) recordDispute(
+func (d *disputes) recordDispute(
 	ctx context.Context, provider Provider, owner licensing.Owner, recorded *licensing.Payment, state State,
 ) error {
 	order, found, err := d.orderOf(ctx, provider, owner, state)
 	if err == nil && found {
-		order, err = d.paidBefore(ctx, provider, order, state)
+		order, err = d.payments.paidBefore(ctx, provider, order, state)
 	}
 	switch {
 	case err != nil || !found:
 		return err
 	case order.PaidAt.IsZero() && !order.Interval.IsZero():
-		return d.unpaid(ctx, provider, order, state)
+		return d.payments.unpaid(ctx, provider, order, state)
 	case order.PaidAt.IsZero(), order.Currency != state.Currency, state.Live != (owner.Mode == licensing.Live):
 		return nil // of no payment that an order keeps
 	case recorded != nil && (recorded.Kind != licensing.KindOfDispute || recorded.OrderNo != order.OrderNo):
@@ -65,7 +71,7 @@ func (d *Desk) recordDispute(
 		Fee: state.Fee,
 	}}
 	if order.Payment != state.Payment || order.PaidThrough() != provider.Name() {
-		further, err := d.furtherPayment(ctx, provider, order, state)
+		further, err := d.payments.furtherPayment(ctx, provider, order, state)
 		if err != nil || !isFurther(further, &order) {
 			return err
 		}
@@ -87,7 +93,7 @@ func disputeState(outcome Outcome) licensing.PaymentState {
 
 // orderOf returns the order of a state. Of a dispute the provider may not tell the number: then the payment leads to
 // the order.
-func (d *Desk) orderOf(
+func (d *disputes) orderOf(
 	ctx context.Context, provider Provider, owner licensing.Owner, state State,
 ) (order licensing.Order, found bool, err error) {
 	number := state.OrderNo
@@ -108,7 +114,7 @@ func (d *Desk) orderOf(
 
 // askDisputesDue asks about the disputes of an order about which a sweep must ask by now. asked is false if there are
 // none.
-func (d *Desk) askDisputesDue(ctx context.Context, order licensing.Order) (asked bool, err error) {
+func (d *disputes) askDisputesDue(ctx context.Context, order licensing.Order) (asked bool, err error) {
 	if order.DisputeAskAt.IsZero() || order.DisputeAskAt.After(d.node.Now()) {
 		return false, nil
 	}

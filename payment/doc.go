@@ -10,20 +10,33 @@
 // handlers (pay.go). The tests kill a node between any two steps of a payment or a refund, with a provider that
 // outlives the node.
 //
+// The Desk consists of parts. Each part calls only parts above it in this list:
+//
+//   - returns and refunds: send back payments
+//   - invoices, checkouts and subscriptions: take and record payments
+//   - payments: finds the payment of a refund or a dispute
+//   - refundCallbacks and disputes: record what happened at the provider
+//   - callbacks: calls the part for the object that a callback names
+//   - plays: calls callbacks for the sandbox, as a provider would
+//
 // Files:
 //
 //   - provider.go: the interface of providers
 //   - payment.go: the desk that takes payments
-//   - checkout.go: checkouts at a provider: one at a time for each order, and the sweep that asks about them
-//   - subscription.go: subscriptions and their invoices, from callbacks and from the sweep
+//   - backend.go: the node and the providers that the desk connects
+//   - checkout.go: checkouts at a provider: one at a time for each order
+//   - subscription.go: subscriptions, from callbacks and from the sweep
+//   - invoice.go: the paid invoices of subscriptions
 //   - subscriptionchange.go: changes of subscriptions that the shop requests
 //   - gone.go: objects of our records that the provider does not know
 //   - callback.go: what follows a callback of a provider
 //   - refund.go: refunds, from the request to the record, with retries: at once and later by a sweep
 //   - furtherpayment.go: second payments of orders, which go back, and refunds of later invoices of subscriptions
 //   - invoicerefund.go: callbacks about these refunds
+//   - paymentof.go: the payment that a refund or a dispute at the provider is of
 //   - refundcallback.go: callbacks about our refunds, and about refunds that were made at the provider
 //   - dispute.go: disputes of payments
+//   - sweep.go: the sweeps that ask about checkouts, subscriptions and disputes
 //   - providerevents.go: the provider's list of events, for refunds and disputes whose callbacks are lost
 //   - sandbox.go: the provider of test mode
 //   - sandboxsubscription.go: subscriptions in the sandbox

@@ -8,6 +8,11 @@ import (
 	"licet/node"
 )
 
+// returns sends back further payments of orders: second payments, and later invoices of subscriptions.
+type returns struct {
+	*backend
+}
+
 // isSecond reports whether the provider has taken a payment of an order that is paid with another payment. The invoices
 // of an order's own subscription are none.
 func isSecond(provider Provider, order *licensing.Order, state State) bool {
@@ -18,20 +23,20 @@ func isSecond(provider Provider, order *licensing.Order, state State) bool {
 // recordSecond stores a second payment of an order, and sends it back. If that fails, the error makes the provider
 // repeat the callback, and a sweep tries too; after a refusal only the sweep does. If the buyer has begun a second
 // subscription, recordSecond ends it first.
-func (d *Desk) recordSecond(
+func (r *returns) recordSecond(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (licensing.Order, error) {
 	if err := endBegun(ctx, provider, order, state); err != nil {
 		return licensing.Order{}, err
 	}
-	err := d.node.RecordSecond(ctx, order, licensing.Payment{
+	err := r.node.RecordSecond(ctx, order, licensing.Payment{
 		Provider: provider.Name(), Reference: state.Payment, Amount: state.Amount, Currency: state.Currency,
 		PaidAt: state.At, Fee: state.Fee,
 	})
 	if err != nil {
 		return licensing.Order{}, err
 	}
-	if now, err := d.node.Order(ctx, order.Owner, order.OrderNo); err == nil {
+	if now, err := r.node.Order(ctx, order.Owner, order.OrderNo); err == nil {
 		order = now
 	}
 	var failed error
@@ -39,7 +44,7 @@ func (d *Desk) recordSecond(
 		if open.Of != state.Payment {
 			continue
 		}
-		now, err := d.sendReturn(ctx, order, open.Number, false)
+		now, err := r.sendReturn(ctx, order, open.Number, false)
 		switch {
 		case err == nil:
 			order = now
@@ -65,20 +70,20 @@ func endBegun(ctx context.Context, provider Provider, order licensing.Order, che
 
 // RefundInvoice refunds an invoice of an order's subscription at the shop's request. It is Refund for an invoice, with
 // the same promises. Once all of an invoice has gone back, the period that it paid for is taken back.
-func (d *Desk) RefundInvoice(
+func (r *returns) RefundInvoice(
 	ctx context.Context, owner licensing.Owner, orderNo, invoice string, request licensing.RequestReturn,
 	once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
-	if err := d.acceptsRefund(ctx, owner, orderNo, request.Amount); err != nil {
+	if err := r.acceptsRefund(ctx, owner, orderNo, request.Amount); err != nil {
 		return licensing.Order{}, false, err
 	}
-	order, number, replayed, err := d.node.RequestReturn(ctx, owner, orderNo, invoice, request, once)
+	order, number, replayed, err := r.node.RequestReturn(ctx, owner, orderNo, invoice, request, once)
 	if err != nil {
 		return licensing.Order{}, replayed, err
 	}
 	open, found := order.OpenReturn(number)
 	if !found && replayed {
-		refund, err := d.readReturn(ctx, order, number)
+		refund, err := r.readReturn(ctx, order, number)
 		switch {
 		case err != nil, refund != nil && refund.State == licensing.PaymentDone:
 			return order, err == nil, err
@@ -86,7 +91,7 @@ func (d *Desk) RefundInvoice(
 			return licensing.Order{}, false, providerFailed(ErrRefused)
 		}
 		// The request was withdrawn after the provider failed. A failure is no result to replay.
-		if order, _, _, err = d.node.RequestReturn(ctx, owner, orderNo, invoice, request, nil); err != nil {
+		if order, _, _, err = r.node.RequestReturn(ctx, owner, orderNo, invoice, request, nil); err != nil {
 			return licensing.Order{}, false, err
 		}
 	}
@@ -98,34 +103,34 @@ func (d *Desk) RefundInvoice(
 	if !found {
 		return order, replayed, nil
 	}
-	order, err = d.sendReturn(ctx, order, open.Number, false)
+	order, err = r.sendReturn(ctx, order, open.Number, false)
 	return order, false, err
 }
 
 // readReturn returns the record of the refund of a further payment with our number; nil: there is none.
-func (d *Desk) readReturn(ctx context.Context, order licensing.Order, number string) (*licensing.Payment, error) {
-	return d.node.ReadPayment(ctx, order.Owner,
+func (r *returns) readReturn(ctx context.Context, order licensing.Order, number string) (*licensing.Payment, error) {
+	return r.node.ReadPayment(ctx, order.Owner,
 		licensing.Payment{Kind: licensing.KindOfInvoiceRefund, Reference: number})
 }
 
 // sendReturns tries the open refunds of an order's further payments that no node has tried recently.
-func (d *Desk) sendReturns(ctx context.Context, order licensing.Order) (err error) {
+func (r *returns) sendReturns(ctx context.Context, order licensing.Order) (err error) {
 	for _, open := range order.OpenReturns() {
-		_, failed := d.sendReturn(ctx, order, open.Number, true)
+		_, failed := r.sendReturn(ctx, order, open.Number, true)
 		err = errors.Join(err, failed)
 	}
 	return err
 }
 
 // sendReturn sends and records the open refund of a further payment, if it is due; see sendRefund.
-func (d *Desk) sendReturn(
+func (r *returns) sendReturn(
 	ctx context.Context, order licensing.Order, number string, background bool,
 ) (licensing.Order, error) {
-	provider := d.providers.Of(order.Owner)
+	provider := r.providers.Of(order.Owner)
 	if provider == nil {
 		return licensing.Order{}, licensing.ErrPaymentNotConfigured
 	}
-	tried, err := d.node.TryReturn(ctx, order, licensing.TryReturn{Number: number, Waiting: background})
+	tried, err := r.node.TryReturn(ctx, order, licensing.TryReturn{Number: number, Waiting: background})
 	if err != nil {
 		return licensing.Order{}, stillDue(err)
 	}
@@ -134,7 +139,7 @@ func (d *Desk) sendReturn(
 		if background {
 			return now, nil
 		}
-		refund, err := d.readReturn(ctx, order, number)
+		refund, err := r.readReturn(ctx, order, number)
 		switch {
 		case err != nil:
 			return licensing.Order{}, stillDue(err)
@@ -143,7 +148,7 @@ func (d *Desk) sendReturn(
 		}
 		return now, nil
 	}
-	further, err := d.node.ReadPayment(ctx, order.Owner,
+	further, err := r.node.ReadPayment(ctx, order.Owner,
 		licensing.Payment{Provider: provider.Name(), Reference: open.Of})
 	switch {
 	case err != nil:
@@ -155,20 +160,20 @@ func (d *Desk) sendReturn(
 	state, err := requestRefund(ctx, provider, now.AsPaidWith(further, open))
 	switch {
 	case errors.Is(err, ErrRefused) && !open.Pending && state.ID == "":
-		return licensing.Order{}, providerFailed(errors.Join(err, d.node.WithdrawReturn(ctx, order, *further, open)))
+		return licensing.Order{}, providerFailed(errors.Join(err, r.node.WithdrawReturn(ctx, order, *further, open)))
 	case errors.Is(err, ErrRefused):
 		refund.State, refund.ProviderID = licensing.PaymentFailed, state.ID
 		return licensing.Order{}, providerFailed(errors.Join(err,
-			d.node.RecordInvoiceRefund(ctx, order, further.Kind, refund)))
+			r.node.RecordInvoiceRefund(ctx, order, further.Kind, refund)))
 	case err != nil:
 		return licensing.Order{}, lost(Object{Kind: ObjectPayment, ID: further.Reference}, err)
 	}
 	refund.ProviderID = state.ID
 	setOutcome(&refund, state)
-	if err := d.node.RecordInvoiceRefund(ctx, order, further.Kind, refund); err != nil {
+	if err := r.node.RecordInvoiceRefund(ctx, order, further.Kind, refund); err != nil {
 		return licensing.Order{}, stillDue(err)
 	}
-	order, err = d.node.Order(ctx, order.Owner, order.OrderNo)
+	order, err = r.node.Order(ctx, order.Owner, order.OrderNo)
 	return order, stillDue(err)
 }
 
@@ -184,61 +189,21 @@ func setOutcome(refund *licensing.Payment, state State) {
 	}
 }
 
-// isFurther reports whether a record is that of a further payment of an order; nil is none.
-func isFurther(p *licensing.Payment, order *licensing.Order) bool {
-	return p != nil && p.OrderNo == order.OrderNo &&
-		(p.Kind == licensing.KindOfInvoice || p.Kind == licensing.KindOfSecond)
-}
-
-// furtherPayment returns the record of the further payment that a refund or a dispute at the provider is of; nil: it is
-// of none of the order. The callback may come before that of the payment.
-func (d *Desk) furtherPayment(
-	ctx context.Context, provider Provider, order licensing.Order, state State,
-) (*licensing.Payment, error) {
-	named := licensing.Payment{Provider: provider.Name(), Reference: state.Payment}
-	invoice := order.Subscribed() && state.Invoice != ""
-	if invoice {
-		named.Reference = state.Invoice
-	}
-	// Of a refund of our own, the provider may not tell the invoice.
-	if open, found := order.OpenReturn(state.Refund); found {
-		named.Reference = open.Of
-	} else if state.Refund != "" {
-		refund, err := d.readReturn(ctx, order, state.Refund)
-		if err != nil {
-			return nil, err
-		}
-		if refund != nil {
-			named.Reference = refund.Refunds
-		}
-	}
-	further, err := d.node.ReadPayment(ctx, order.Owner, named)
-	if err != nil || further != nil {
-		return further, err
-	}
-	if invoice {
-		err = d.findInvoices(ctx, provider, order)
-	} else {
-		err = d.lookAtSecond(ctx, provider, order, state.Payment)
-	}
-	if err == nil {
-		further, err = d.node.ReadPayment(ctx, order.Owner, named)
-	}
-	if invoice && err == nil && further == nil {
-		err = providerFailed(errNoInvoice)
-	}
-	return further, err
-}
-
-// lookAtSecond asks about a payment of an order that may be a second payment, and records it.
-func (d *Desk) lookAtSecond(ctx context.Context, provider Provider, order licensing.Order, id string) error {
-	state, err := d.look(ctx, provider, Object{Kind: ObjectPayment, ID: id})
-	switch {
-	case errors.Is(err, ErrUnknownObject):
+// acceptsRefund refuses a refund of an amount that the provider of an order can't send back. 0 is all that is left.
+func (r *returns) acceptsRefund(ctx context.Context, owner licensing.Owner, orderNo string, amount int64) error {
+	if amount == 0 {
 		return nil
-	case err != nil:
-		return providerFailed(err)
 	}
-	_, err = d.record(ctx, provider, order, state)
-	return err
+	order, err := r.node.Order(ctx, owner, orderNo)
+	switch {
+	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
+		return nil // unless the request is repeated, it gets this answer
+	case err != nil:
+		return err
+	}
+	provider := r.calling(order.PaidThrough(), owner)
+	if provider == nil {
+		return nil
+	}
+	return provider.AcceptsRefund(licensing.Payment{Amount: amount, Currency: order.Currency})
 }

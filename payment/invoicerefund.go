@@ -7,15 +7,12 @@ import (
 	"licet/licensing"
 )
 
-// errNoInvoice makes the provider repeat the callback about a refund.
-var errNoInvoice = errors.New("the refunded invoice is not recorded yet")
-
 // recordFurtherRefund stores what the provider says about a refund of a further payment of an order: our own, or made
 // at the provider.
-func (d *Desk) recordFurtherRefund(
+func (r *refundCallbacks) recordFurtherRefund(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) error {
-	further, err := d.furtherPayment(ctx, provider, order, state)
+	further, err := r.payments.furtherPayment(ctx, provider, order, state)
 	if err != nil || !isFurther(further, &order) {
 		return err
 	}
@@ -35,7 +32,7 @@ func (d *Desk) recordFurtherRefund(
 	refund.ProviderID = state.ID
 	setOutcome(&refund, state)
 	if state.Outcome == OutcomeFailed && !own {
-		recorded, err := d.node.ReadPayment(ctx, order.Owner, refund)
+		recorded, err := r.node.ReadPayment(ctx, order.Owner, refund)
 		if err != nil || recorded == nil { // the money has not left the shop
 			return err
 		}
@@ -43,13 +40,13 @@ func (d *Desk) recordFurtherRefund(
 	if refund.Amount == 0 { // it has sent back tax only, as all of the price is back, or by rounding
 		return nil
 	}
-	err = d.node.RecordInvoiceRefund(ctx, order, further.Kind, refund)
+	err = r.node.RecordInvoiceRefund(ctx, order, further.Kind, refund)
 	switch {
 	case !errors.Is(err, licensing.ErrRefundMisfit):
 	case licensing.OwnRefund(refund.Reference): // the provider has sent money that we wanted to send back
 		return providerFailed(err)
 	default:
-		d.node.ReportMisfit(order, state.ID, err)
+		r.node.ReportMisfit(order, state.ID, err)
 		return nil
 	}
 	return err

@@ -3,7 +3,6 @@ package payment
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"licet/internal/fair"
 	"licet/licensing"
@@ -12,17 +11,30 @@ import (
 
 // Desk takes and refunds payments of orders. Make it with [NewDesk]. It is safe for concurrent use.
 type Desk struct {
-	node      *service.Service
-	providers Providers
-	// The turns of callers who ask about the same object: of Check by the number of the order, and of others by the
-	// number of the order or the id of the dispute. Fairly bounds how many ask at the same time.
-	checks, asks *fair.Places[string]
+	*backend
+	*checkouts
+	*subscriptions
+	*refunds
+	*returns
+	*disputes
+	*callbacks
+	*plays
 }
 
 // NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.
 func NewDesk(n *service.Service, providers Providers) *Desk {
+	b := &backend{node: n, providers: providers, asks: fair.NewTurns[string]()}
+	invoices := &invoices{b}
+	returns := &returns{b}
+	refunds := &refunds{b, returns}
+	checkouts := &checkouts{b, refunds, returns, fair.NewTurns[string]()}
+	subscriptions := &subscriptions{b, checkouts, invoices}
+	payments := &payments{b, checkouts, invoices, returns}
+	disputes := &disputes{b, payments}
+	callbacks := &callbacks{b, checkouts, subscriptions, &refundCallbacks{b, payments, refunds}, disputes}
 	return &Desk{
-		node: n, providers: providers, checks: fair.NewTurns[string](), asks: fair.NewTurns[string](),
+		backend: b, checkouts: checkouts, subscriptions: subscriptions, refunds: refunds, returns: returns,
+		disputes: disputes, callbacks: callbacks, plays: &plays{b, refunds, callbacks},
 	}
 }
 
@@ -31,7 +43,7 @@ func NewDesk(n *service.Service, providers Providers) *Desk {
 // refund is due that no node has tried recently, Pay tries the refund.
 func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.Order, redirect string, err error) {
 	if order.RefundDue {
-		paid, err = d.sendRefund(ctx, order, true)
+		paid, err = d.refunds.sendRefund(ctx, order, true)
 		return paid, "", err
 	}
 	if !order.PaidAt.IsZero() {
@@ -48,28 +60,14 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 		return licensing.Order{}, "", err
 	}
 	if provider.Name() == licensing.ProviderSandbox { // which completes every payment at once
-		paid, err = d.settleInSandbox(ctx, order, licensing.SandboxPaid)
+		paid, err = d.plays.settleInSandbox(ctx, order, licensing.SandboxPaid)
 		if !errors.Is(err, licensing.ErrNothingPending) {
 			return paid, "", err
 		}
-		paid, _, _, err = d.beginCheckout(ctx, provider, order)
+		paid, _, _, err = d.checkouts.beginCheckout(ctx, provider, order)
 		return paid, "", err
 	}
-	return d.checkout(ctx, provider, order)
-}
-
-// Confirm marks an order as paid when the provider reports the payment. The provider and its reference of the payment
-// must be set. Repeated reports pay the order once. Confirm refunds a payment for a canceled order before it returns.
-// If that fails, the order keeps the refund as due, and the provider's next report or a pass of SendRefundsDue tries
-// again.
-func (d *Desk) Confirm(
-	ctx context.Context, order licensing.Order, payment licensing.Payment,
-) (licensing.Order, error) {
-	result, err := d.node.PayOrder(ctx, order, payment)
-	if err != nil || !result.RefundDue {
-		return result.Order(), err
-	}
-	return d.sendRefund(ctx, result.Order(), false)
+	return d.checkouts.checkout(ctx, provider, order)
 }
 
 // Cancel cancels an order at the customer's request.
@@ -82,18 +80,6 @@ func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Ord
 // Canceled ends the open checkout of a canceled order. If that fails, a sweep tries again.
 func (d *Desk) Canceled(ctx context.Context, order licensing.Order) {
 	if provider := d.checkoutProvider(order); provider != nil {
-		_ = d.endCheckout(ctx, provider, order)
+		_ = d.checkouts.endCheckout(ctx, provider, order)
 	}
-}
-
-// providerFailed returns the error for a client when the provider has failed with err. An error of the service itself
-// stays as it is.
-func providerFailed(err error) error {
-	if errors.As(err, new(*licensing.Error)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", &licensing.Error{
-		Reason:  licensing.ReasonProviderFailed,
-		Message: "the payment provider failed; try again",
-	}, err)
 }

@@ -76,50 +76,57 @@ func (d *Desk) Play(ctx context.Context, order licensing.Order, play Play) (lice
 	case PlayCancel:
 		return d.Cancel(ctx, order)
 	case PlayComplete:
-		return d.settleInSandbox(ctx, order, licensing.SandboxPaid)
+		return d.plays.settleInSandbox(ctx, order, licensing.SandboxPaid)
 	case PlayRefundFails:
-		return d.failNextRefund(ctx, order)
+		return d.plays.failNextRefund(ctx, order)
 	case PlayFail:
 		if order.RefundDue {
-			return d.failRefund(ctx, order)
+			return d.plays.failRefund(ctx, order)
 		}
-		return d.settleInSandbox(ctx, order, licensing.SandboxFailed)
+		return d.plays.settleInSandbox(ctx, order, licensing.SandboxFailed)
 	}
 	if about, known := subscriptionPlays[play]; known {
-		return d.playSubscription(ctx, order, about)
+		return d.plays.playSubscription(ctx, order, about)
 	}
 	if begins, known := checkoutPlays[play]; known {
-		return d.beginInSandbox(ctx, order, begins)
+		return d.plays.beginInSandbox(ctx, order, begins)
 	}
 	return licensing.Order{}, errors.New("unknown play " + string(play))
 }
 
+// plays plays buyers and banks in the sandbox.
+type plays struct {
+	*backend
+	refunds   *refunds
+	callbacks *callbacks
+}
+
 // InSandbox reports whether the orders of an owner are paid in the sandbox.
-func (d *Desk) InSandbox(owner licensing.Owner) bool {
-	return owner.Mode == licensing.Test && d.calling(licensing.ProviderSandbox, owner) != nil
+func (p *plays) InSandbox(owner licensing.Owner) bool {
+	return owner.Mode == licensing.Test && p.calling(licensing.ProviderSandbox, owner) != nil
 }
 
 // Played returns what was played about an order. It asks the store only if something may have been played.
-func (d *Desk) Played(ctx context.Context, order licensing.Order) (licensing.SandboxOrder, error) {
-	if order.Attempt == 0 || !d.InSandbox(order.Owner) {
+func (p *plays) Played(ctx context.Context, order licensing.Order) (licensing.SandboxOrder, error) {
+	if order.Attempt == 0 || !p.InSandbox(order.Owner) {
 		return licensing.SandboxOrder{}, nil
 	}
-	_, played, err := d.node.Sandbox(ctx, order.OrderNo)
+	_, played, err := p.node.Sandbox(ctx, order.OrderNo)
 	return played, err
 }
 
 // Plays returns what can be played about an order besides Pay and Cancel.
-func (d *Desk) Plays(order licensing.Order) []Play {
+func (p *plays) Plays(order licensing.Order) []Play {
 	switch {
-	case !d.InSandbox(order.Owner) || order.Provider == licensing.ProviderOutside:
+	case !p.InSandbox(order.Owner) || order.Provider == licensing.ProviderOutside:
 		return nil
 	case order.CheckoutOpen() && order.Checkout != "":
 		return []Play{PlayComplete, PlayFail}
-	case order.Status(d.node.Now()) == licensing.OrderUnpaid:
+	case order.Status(p.node.Now()) == licensing.OrderUnpaid:
 		return []Play{PlayDecline, PlayPayLater, PlayCallbackTwice, PlayCallbackLate}
-	case order.CheckRefundable(d.node.Now()) == nil && order.Renews():
+	case order.CheckRefundable(p.node.Now()) == nil && order.Renews():
 		return []Play{PlayInvoicePaid, PlayInvoiceFailed, PlayCancelSubscription, PlayRefundFails}
-	case order.CheckRefundable(d.node.Now()) == nil:
+	case order.CheckRefundable(p.node.Now()) == nil:
 		return []Play{PlayRefundFails}
 	case order.RefundDue && order.CanceledAt.IsZero():
 		return []Play{PlayFail}
@@ -128,108 +135,108 @@ func (d *Desk) Plays(order licensing.Order) []Play {
 }
 
 // beginInSandbox begins a checkout of an unpaid order, and plays it.
-func (d *Desk) beginInSandbox(
+func (p *plays) beginInSandbox(
 	ctx context.Context, order licensing.Order, play checkoutPlay,
 ) (licensing.Order, error) {
 	if order.Provider == licensing.ProviderOutside {
 		return licensing.Order{}, licensing.ErrPaidOutside
 	}
-	if err := order.CheckPayable(d.node.Now()); err != nil {
+	if err := order.CheckPayable(p.node.Now()); err != nil {
 		return licensing.Order{}, err
 	}
-	if err := d.node.RefuseLicenses(ctx, &order); err != nil {
+	if err := p.node.RefuseLicenses(ctx, &order); err != nil {
 		return licensing.Order{}, err
 	}
 	if !order.CheckoutOpen() {
 		var err error
-		order, err = d.node.ChangeCheckout(ctx, order,
+		order, err = p.node.ChangeCheckout(ctx, order,
 			licensing.StartCheckout{Provider: licensing.ProviderSandbox, After: order.Attempt})
 		if err != nil {
 			return licensing.Order{}, err
 		}
 	}
-	if err := order.CheckPayable(d.node.Now()); err != nil {
+	if err := order.CheckPayable(p.node.Now()); err != nil {
 		return licensing.Order{}, err
 	}
 	if order.Checkout != "" {
 		return licensing.Order{}, licensing.ErrPaymentPending
 	}
-	_, err := d.node.PlayInSandbox(ctx, order, licensing.PlayCheckout{Attempt: order.Attempt, Outcome: play.outcome})
+	_, err := p.node.PlayInSandbox(ctx, order, licensing.PlayCheckout{Attempt: order.Attempt, Outcome: play.outcome})
 	if err != nil {
 		return licensing.Order{}, err
 	}
 	checkout := checkoutInSandbox(&order)
-	order, err = d.node.ChangeCheckout(ctx, order, licensing.NoteCheckout{
-		Attempt: order.Attempt, Checkout: checkout.ID, EndsAt: d.node.Now().Add(play.lasts),
+	order, err = p.node.ChangeCheckout(ctx, order, licensing.NoteCheckout{
+		Attempt: order.Attempt, Checkout: checkout.ID, EndsAt: p.node.Now().Add(play.lasts),
 	})
 	if err != nil {
 		return licensing.Order{}, err
 	}
-	return d.callBack(ctx, order, checkout, play.callbacks)
+	return p.callBack(ctx, order, checkout, play.callbacks)
 }
 
 // settleInSandbox plays the end of the pending payment of an order.
-func (d *Desk) settleInSandbox(
+func (p *plays) settleInSandbox(
 	ctx context.Context, order licensing.Order, outcome licensing.SandboxOutcome,
 ) (licensing.Order, error) {
 	if !order.CheckoutOpen() || order.Checkout == "" {
 		return licensing.Order{}, licensing.ErrNothingPending
 	}
-	_, err := d.node.PlayInSandbox(ctx, order, licensing.PlayCheckout{Attempt: order.Attempt, Outcome: outcome})
+	_, err := p.node.PlayInSandbox(ctx, order, licensing.PlayCheckout{Attempt: order.Attempt, Outcome: outcome})
 	if err != nil {
 		return licensing.Order{}, err
 	}
-	return d.callBack(ctx, order, checkoutInSandbox(&order), 1)
+	return p.callBack(ctx, order, checkoutInSandbox(&order), 1)
 }
 
 // callBack reports an object of the sandbox to the desk so many times, and returns the order after that.
-func (d *Desk) callBack(
+func (p *plays) callBack(
 	ctx context.Context, order licensing.Order, object Object, times int,
 ) (licensing.Order, error) {
 	for range times {
-		if err := d.Called(ctx, order.Owner, object); err != nil {
+		if err := p.callbacks.Called(ctx, order.Owner, object); err != nil {
 			return licensing.Order{}, err
 		}
 	}
-	return d.node.Order(ctx, order.Owner, order.OrderNo)
+	return p.node.Order(ctx, order.Owner, order.OrderNo)
 }
 
 // failNextRefund makes the next refund of a paid order fail.
-func (d *Desk) failNextRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
-	if err := order.CheckRefundable(d.node.Now()); err != nil {
+func (p *plays) failNextRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+	if err := order.CheckRefundable(p.node.Now()); err != nil {
 		return licensing.Order{}, err
 	}
-	_, err := d.node.PlayInSandbox(ctx, order, licensing.FailNextRefund{})
+	_, err := p.node.PlayInSandbox(ctx, order, licensing.FailNextRefund{})
 	return order, err
 }
 
 // failRefund makes the pending refund of an order fail at once, and asks the sandbox about the refund.
-func (d *Desk) failRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+func (p *plays) failRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	number := order.Refund().Reference
-	played, err := d.node.PlayInSandbox(ctx, order, licensing.PlayRefund{Number: number, Ends: d.node.Now()})
+	played, err := p.node.PlayInSandbox(ctx, order, licensing.PlayRefund{Number: number, Ends: p.node.Now()})
 	switch {
 	case err != nil:
 		return licensing.Order{}, err
 	case played.RefundNo != number:
 		return licensing.Order{}, licensing.ErrNothingPending
 	}
-	now, err := d.sendRefund(ctx, order, false)
+	now, err := p.refunds.sendRefund(ctx, order, false)
 	if licensing.ReasonOf(err) == licensing.ReasonProviderFailed { // as it was played
-		return d.node.Order(ctx, order.Owner, order.OrderNo)
+		return p.node.Order(ctx, order.Owner, order.OrderNo)
 	}
 	return now, err
 }
 
 // playSubscription plays something about the subscription of an order, and reports the subscription to the desk.
-func (d *Desk) playSubscription(
+func (p *plays) playSubscription(
 	ctx context.Context, order licensing.Order, play licensing.SubscriptionPlay,
 ) (licensing.Order, error) {
 	if !order.Subscribed() {
 		return licensing.Order{}, licensing.ErrNoSubscription
 	}
-	err := Sandbox{Node: d.node}.playSubscription(ctx, order, licensing.PlaySubscription{Play: play})
+	err := Sandbox{Node: p.node}.playSubscription(ctx, order, licensing.PlaySubscription{Play: play})
 	if err != nil {
 		return licensing.Order{}, err
 	}
-	return d.callBack(ctx, order, subscriptionInSandbox(order.OrderNo), 1)
+	return p.callBack(ctx, order, subscriptionInSandbox(order.OrderNo), 1)
 }

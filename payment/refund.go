@@ -14,6 +14,12 @@ import (
 // recordTime is the part of a caller's time that is reserved for recording the provider's result.
 const recordTime = time.Second
 
+// refunds sends back the payments of orders.
+type refunds struct {
+	*backend
+	returns *returns
+}
+
 // Refund refunds a paid order at the shop's request. If nothing is left of the payment, Refund revokes the order's
 // license. Refund stores the request before it calls the provider. So if the node dies at any moment, the pay page, a
 // pass of SendRefundsDue, or the same call again for all that is left or with the same once completes the refund on any
@@ -25,16 +31,16 @@ const recordTime = time.Second
 //
 // Calls with the same once make one refund. replayed reports that an earlier call has made the refund. A refund of a
 // part that has failed stays so for its once.
-func (d *Desk) Refund(
+func (r *refunds) Refund(
 	ctx context.Context, owner licensing.Owner, orderNo string, request licensing.RequestRefund, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
-	if err := d.acceptsRefund(ctx, owner, orderNo, request.Amount); err != nil {
+	if err := r.returns.acceptsRefund(ctx, owner, orderNo, request.Amount); err != nil {
 		return licensing.Order{}, false, err
 	}
-	order, number, replayed, err := d.node.RequestRefund(ctx, owner, orderNo, request, once)
+	order, number, replayed, err := r.node.RequestRefund(ctx, owner, orderNo, request, once)
 	if replayed && err == nil && order.RefundedAt.IsZero() && (!order.RefundDue || order.RefundNo != number) {
 		named := licensing.Payment{Kind: licensing.KindOfRefund, Reference: number}
-		refund, err := d.node.ReadPayment(ctx, owner, named)
+		refund, err := r.node.ReadPayment(ctx, owner, named)
 		switch {
 		case err != nil, refund != nil && refund.State == licensing.PaymentDone:
 			return order, err == nil, err
@@ -43,7 +49,7 @@ func (d *Desk) Refund(
 		}
 		// The request was withdrawn after the provider failed. A failure is no result to replay.
 		replayed = false
-		order, _, _, err = d.node.RequestRefund(ctx, owner, orderNo, request, nil)
+		order, _, _, err = r.node.RequestRefund(ctx, owner, orderNo, request, nil)
 		if err != nil {
 			return licensing.Order{}, false, err
 		}
@@ -51,91 +57,72 @@ func (d *Desk) Refund(
 	if err != nil || !order.RefundDue {
 		return order, replayed, err
 	}
-	order, err = d.sendRefund(ctx, order, false)
+	order, err = r.sendRefund(ctx, order, false)
 	return order, false, err
-}
-
-// acceptsRefund refuses a refund of an amount that the provider of an order can't send back. 0 is all that is left.
-func (d *Desk) acceptsRefund(ctx context.Context, owner licensing.Owner, orderNo string, amount int64) error {
-	if amount == 0 {
-		return nil
-	}
-	order, err := d.node.Order(ctx, owner, orderNo)
-	switch {
-	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
-		return nil // unless the request is repeated, it gets this answer
-	case err != nil:
-		return err
-	}
-	provider := d.calling(order.PaidThrough(), owner)
-	if provider == nil {
-		return nil
-	}
-	return provider.AcceptsRefund(licensing.Payment{Amount: amount, Currency: order.Currency})
 }
 
 // SendRefundsDue tries all refunds that are due and that no node has tried recently. It is a sweep for
 // service.Sweeps. Any number of nodes may run it.
-func (d *Desk) SendRefundsDue(ctx context.Context) error {
-	return d.node.EachRefundDue(ctx, func(ctx context.Context, order licensing.Order) error {
-		now, err := d.sendRefund(ctx, order, true)
+func (r *refunds) SendRefundsDue(ctx context.Context) error {
+	return r.node.EachRefundDue(ctx, func(ctx context.Context, order licensing.Order) error {
+		now, err := r.sendRefund(ctx, order, true)
 		if err != nil {
-			if now, _ = d.node.Order(ctx, order.Owner, order.OrderNo); now.OrderNo == "" {
+			if now, _ = r.node.Order(ctx, order.Owner, order.OrderNo); now.OrderNo == "" {
 				return err
 			}
 		}
-		return errors.Join(err, d.sendReturns(ctx, now))
+		return errors.Join(err, r.returns.sendReturns(ctx, now))
 	})
 }
 
 // sendRefund sends and records the refund of an order, if the refund is due. It reads the order again: only the
 // number and the owner of order count. If background is set, sendRefund skips a refund that some node has tried
 // recently.
-func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background bool) (licensing.Order, error) {
-	provider := d.providers.Of(order.Owner)
+func (r *refunds) sendRefund(ctx context.Context, order licensing.Order, background bool) (licensing.Order, error) {
+	provider := r.providers.Of(order.Owner)
 	if provider == nil {
-		return d.refundWithoutProvider(ctx, order)
+		return r.refundWithoutProvider(ctx, order)
 	}
-	tried, err := d.node.TryRefund(ctx, order, background)
+	tried, err := r.node.TryRefund(ctx, order, background)
 	if err != nil {
 		return licensing.Order{}, stillDue(err)
 	}
 	now := tried.Order()
 	switch {
 	case !background && (!tried.RefundDue || now.RefundNo != order.RefundNo):
-		return d.closedRefund(ctx, order.Refund(), now)
+		return r.closedRefund(ctx, order.Refund(), now)
 	case !tried.RefundDue:
 		return now, nil
 	}
 	state, err := requestRefund(ctx, provider, now)
 	switch {
 	case errors.Is(err, ErrRefused):
-		if _, failed := d.node.WithdrawRefund(ctx, now, state.ID); failed != nil {
+		if _, failed := r.node.WithdrawRefund(ctx, now, state.ID); failed != nil {
 			err = errors.Join(err, failed) // a later call gets the same refusal
 		}
 		return licensing.Order{}, providerFailed(err)
 	case err != nil:
 		return licensing.Order{}, lost(Object{Kind: ObjectPayment, ID: now.Payment}, err)
 	}
-	return d.finishRefund(ctx, now, state)
+	return r.finishRefund(ctx, now, state)
 }
 
 // finishRefund records the outcome of the open refund of an order, which the provider has not refused.
-func (d *Desk) finishRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
+func (r *refunds) finishRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
 	if state.Outcome == OutcomeDone {
-		return d.recordRefund(ctx, order, state)
+		return r.recordRefund(ctx, order, state)
 	}
-	result, err := d.node.NotePendingRefund(ctx, order, state.ID)
+	result, err := r.node.NotePendingRefund(ctx, order, state.ID)
 	return result.Order(), stillDue(err)
 }
 
 // closedRefund returns an order whose given refund was open. If another call has recorded that the provider has
 // refused the refund, closedRefund returns that error.
-func (d *Desk) closedRefund(
+func (r *refunds) closedRefund(
 	ctx context.Context, open licensing.Payment, order licensing.Order,
 ) (licensing.Order, error) {
 	if order.RefundedAt.IsZero() {
-		refund, err := d.node.ReadPayment(ctx, order.Owner, open)
+		refund, err := r.node.ReadPayment(ctx, order.Owner, open)
 		if err != nil {
 			return licensing.Order{}, stillDue(err)
 		}
@@ -148,16 +135,16 @@ func (d *Desk) closedRefund(
 
 // refundWithoutProvider handles a due refund of an owner without a provider. It records the refund of an order whose
 // money no provider has. It withdraws the request for any other refund that no provider was asked for.
-func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order) (licensing.Order, error) {
-	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
+func (r *refunds) refundWithoutProvider(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+	order, err := r.node.Order(ctx, order.Owner, order.OrderNo)
 	if err != nil || !order.RefundDue {
 		return order, stillDue(err)
 	}
 	if !order.AtProvider() {
-		return d.recordRefund(ctx, order, State{})
+		return r.recordRefund(ctx, order, State{})
 	}
 	if order.RefundRetryAt.IsZero() {
-		if _, err := d.node.WithdrawRefund(ctx, order, ""); err != nil {
+		if _, err := r.node.WithdrawRefund(ctx, order, ""); err != nil {
 			return licensing.Order{}, stillDue(err)
 		}
 	}
@@ -199,8 +186,8 @@ func requestRefund(ctx context.Context, provider Provider, order licensing.Order
 }
 
 // recordRefund stores that the provider has made the open refund of an order.
-func (d *Desk) recordRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
-	result, err := d.node.RecordRefund(ctx, order, service.MadeRefund{ProviderID: state.ID, At: state.At})
+func (r *refunds) recordRefund(ctx context.Context, order licensing.Order, state State) (licensing.Order, error) {
+	result, err := r.node.RecordRefund(ctx, order, service.MadeRefund{ProviderID: state.ID, At: state.At})
 	return result.Order(), stillDue(err)
 }
 

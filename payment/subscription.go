@@ -20,8 +20,15 @@ var errRivals = errors.New("other requests keep changing the subscription: try a
 // errSubscriptionEnds is the refusal of a change of a subscription that has ended meanwhile.
 var errSubscriptionEnds = errors.New("the subscription has ended, or is being ended")
 
+// subscriptions records what providers say about subscriptions, and changes subscriptions at the shop's request.
+type subscriptions struct {
+	*backend
+	checkouts *checkouts
+	invoices  *invoices
+}
+
 // recordSubscription stores what the provider says about an invoice or about a subscription of an order.
-func (d *Desk) recordSubscription(
+func (s *subscriptions) recordSubscription(
 	ctx context.Context, provider Provider, order licensing.Order, state State,
 ) (now licensing.Order, err error) {
 	switch {
@@ -29,20 +36,20 @@ func (d *Desk) recordSubscription(
 		return order, nil // of another subscription, which only names the order
 	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone:
 		if order.Change.Later { // the provider may have made the change for the period of the invoice
-			if _, err := d.askSubscription(ctx, provider, order); err != nil {
+			if _, err := s.askSubscription(ctx, provider, order); err != nil {
 				return order, err
 			}
 		}
 		if order.PaidAt.IsZero() {
-			if order, err = d.recordFirst(ctx, provider, order, state); err != nil || order.PaidAt.IsZero() {
+			if order, err = s.recordFirst(ctx, provider, order, state); err != nil || order.PaidAt.IsZero() {
 				return order, err
 			}
 		}
-		if err := d.recordInvoice(ctx, provider, order, state); err != nil {
+		if err := s.invoices.recordInvoice(ctx, provider, order, state); err != nil {
 			return order, err
 		}
 		if order.Subscribed() && skips(&order, state.PeriodEnd) {
-			if err := d.findInvoices(ctx, provider, order); err != nil {
+			if err := s.invoices.findInvoices(ctx, provider, order); err != nil {
 				return order, err
 			}
 		}
@@ -50,7 +57,7 @@ func (d *Desk) recordSubscription(
 	if !order.Subscribed() {
 		return order, nil // the payment of the order will bring the subscription
 	}
-	_, err = d.askSubscription(ctx, provider, order)
+	_, err = s.askSubscription(ctx, provider, order)
 	return order, err
 }
 
@@ -62,50 +69,19 @@ func skips(order *licensing.Order, periodEnd time.Time) bool {
 
 // recordFirst records the payment of an order whose subscription has a paid invoice. The payment is that of the first
 // invoice. The invoice at hand may be a later one, if callbacks are lost, so recordFirst asks about the checkout.
-func (d *Desk) recordFirst(
+func (s *subscriptions) recordFirst(
 	ctx context.Context, provider Provider, order licensing.Order, invoice State,
 ) (licensing.Order, error) {
 	if order.Checkout != "" {
-		checkout, err := d.checkoutState(ctx, provider, order)
+		checkout, err := s.checkouts.checkoutState(ctx, provider, order)
 		if err != nil {
 			return order, err
 		}
 		if checkout.Outcome == OutcomeDone {
-			return d.record(ctx, provider, order, checkout)
+			return s.checkouts.record(ctx, provider, order, checkout)
 		}
 	}
-	return d.record(ctx, provider, order, invoice)
-}
-
-// recordInvoice stores a paid invoice. It is a no-op for the invoice that was paid with the payment of the order.
-func (d *Desk) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
-	if problem := fitsSubscription(order, state); problem != nil {
-		return d.node.RecordUnmatched(ctx, order, licensing.Payment{
-			Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment, Amount: state.Amount,
-			Currency: state.Currency, PaidAt: state.At,
-		}, problem)
-	}
-	return d.node.RecordInvoice(ctx, order, licensing.Payment{
-		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment,
-		Amount: state.Amount, Currency: state.Currency, PaidAt: state.At, PeriodStart: state.PeriodStart,
-		PeriodEnd: state.PeriodEnd, Fee: state.Fee,
-	})
-}
-
-// fitsSubscription returns an error if an invoice at the provider can't be of the order's subscription.
-func fitsSubscription(order licensing.Order, state State) error {
-	switch {
-	case state.OrderNo != order.OrderNo:
-		return fmt.Errorf("the invoice is of the order %q", state.OrderNo)
-	case state.Live != (order.Owner.Mode == licensing.Live):
-		return fmt.Errorf("the invoice is live: %t, but the order is of mode %s", state.Live, order.Owner.Mode)
-	case state.Subscription != order.Subscription:
-		return fmt.Errorf("the invoice is of the subscription %q", state.Subscription)
-	case state.Currency != order.Currency || state.Amount < 0 || state.Amount > licensing.MaxAmount:
-		return fmt.Errorf("the invoice is of %d %s, but the order is in %s", state.Amount, state.Currency,
-			order.Currency)
-	}
-	return nil
+	return s.checkouts.record(ctx, provider, order, invoice)
 }
 
 // askSubscription asks the provider about the subscription of an order, and records the answer. If another answer was
@@ -120,22 +96,22 @@ func fitsSubscription(order licensing.Order, state State) error {
 //
 // Callbacks about one subscription come many at a time. A node asks for one after the other, so that they don't make
 // each other ask again.
-func (d *Desk) askSubscription(
+func (s *subscriptions) askSubscription(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (refused, err error) {
-	if err := d.asks.Enter(ctx, order.OrderNo); err != nil {
+	if err := s.asks.Enter(ctx, order.OrderNo); err != nil {
 		return nil, err
 	}
-	defer d.asks.Leave(order.OrderNo)
+	defer s.asks.Leave(order.OrderNo)
 	for range maxQuestions {
-		order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
+		order, err := s.node.Order(ctx, order.Owner, order.OrderNo)
 		if err != nil {
 			return nil, err
 		}
-		if order, err = d.node.EndOfRevoked(ctx, order); err != nil {
+		if order, err = s.node.EndOfRevoked(ctx, order); err != nil {
 			return nil, err
 		}
-		state, refused, err := d.subscriptionState(ctx, provider, order)
+		state, refused, err := s.subscriptionState(ctx, provider, order)
 		if err != nil {
 			return nil, err
 		}
@@ -150,11 +126,11 @@ func (d *Desk) askSubscription(
 		planned := made && order.Change.Later
 		lacks := status != licensing.SubscriptionActive || state.PeriodEnd.After(order.PaidEnd) || made && !planned
 		if lacks && !planned {
-			if err := d.findInvoices(ctx, provider, order); err != nil {
+			if err := s.invoices.findInvoices(ctx, provider, order); err != nil {
 				return nil, err
 			}
 		}
-		_, noted, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{
+		_, noted, err := s.node.NoteSubscription(ctx, order, licensing.NoteSubscription{
 			Status: status, CancelAt: state.CancelAt, ChangeEnded: true, Refused: refused != nil, Made: made,
 			From: cmp.Or(state.ChangedFrom, state.PeriodEnd),
 		})
@@ -172,15 +148,15 @@ func (d *Desk) askSubscription(
 
 // subscriptionState asks the provider about the subscription of an order, and changes or ends the subscription if that
 // is due.
-func (d *Desk) subscriptionState(
+func (s *subscriptions) subscriptionState(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (state State, refused, err error) {
-	state, refused, err = d.settleChange(ctx, provider, order)
+	state, refused, err = s.settleChange(ctx, provider, order)
 	if err != nil || state.Outcome != "" {
 		return state, refused, err
 	}
 	object := Object{Kind: ObjectSubscription, ID: order.Subscription}
-	state, err = d.look(ctx, provider, object)
+	state, err = s.look(ctx, provider, object)
 	switch {
 	case gone(&order, order.AskFailures, err):
 		return State{Object: object, Outcome: OutcomeEnded, CancelAt: order.CancelAt}, refused, nil
@@ -200,52 +176,18 @@ func statusOf(outcome Outcome) licensing.SubscriptionStatus {
 	return licensing.SubscriptionPastDue
 }
 
-// findInvoices records the paid invoices of a subscription that have no record, the oldest first.
-func (d *Desk) findInvoices(ctx context.Context, provider Provider, order licensing.Order) error {
-	ids, err := provider.Invoices(ctx, order)
-	if err != nil {
-		return providerFailed(err)
-	}
-	for i := len(ids) - 1; i >= 0; i-- {
-		recorded, err := d.node.InvoiceRecorded(ctx, order.Owner, provider.Name(), ids[i])
-		if err != nil {
-			return err
-		}
-		if recorded {
-			continue
-		}
-		state, err := d.look(ctx, provider, Object{Kind: ObjectInvoice, ID: ids[i]})
-		switch {
-		case errors.Is(err, ErrUnknownObject):
-		case err != nil:
-			return providerFailed(err)
-		case state.Outcome == OutcomeDone:
-			if err := d.recordInvoice(ctx, provider, order, state); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// AskSandboxDue asks the sandbox about all subscriptions that renew or end by now. It is a sweep for
-// service.Sweeps. Any number of nodes may run it.
-func (d *Desk) AskSandboxDue(ctx context.Context) error {
-	return d.node.EachSandboxDue(ctx, d.askCheckout)
-}
-
 // askSubscriptionDue asks the provider about a subscription about which a sweep must ask.
-func (d *Desk) askSubscriptionDue(ctx context.Context, order licensing.Order) error {
+func (s *subscriptions) askSubscriptionDue(ctx context.Context, order licensing.Order) error {
 	if order.AskAt.IsZero() {
 		return nil
 	}
-	if provider := d.checkoutProvider(order); provider != nil {
-		_, err := d.askSubscription(ctx, provider, order)
+	if provider := s.checkoutProvider(order); provider != nil {
+		_, err := s.askSubscription(ctx, provider, order)
 		if licensing.ReasonOf(err) != licensing.ReasonAccountBudgetReached {
 			return err
 		}
 	}
 	// The provider may be set up again, and the budget may have room again.
-	_, _, err := d.node.NoteSubscription(ctx, order, licensing.NoteSubscription{})
+	_, _, err := s.node.NoteSubscription(ctx, order, licensing.NoteSubscription{})
 	return err
 }

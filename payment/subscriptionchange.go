@@ -16,24 +16,24 @@ import (
 //
 // Calls with the same once make one change. replayed reports that an earlier call has made the change. A change that
 // the provider has refused stays refused for its once.
-func (d *Desk) ChangeSubscription(
+func (s *subscriptions) ChangeSubscription(
 	ctx context.Context, owner licensing.Owner, orderNo string, change licensing.ChangeSubscription, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
 	if change.Change.Kind != licensing.ChangeEndNow { // which nothing undoes
-		if err := d.completeOpen(ctx, owner, orderNo, change.Change.Kind); err != nil {
+		if err := s.completeOpen(ctx, owner, orderNo, change.Change.Kind); err != nil {
 			return licensing.Order{}, false, err
 		}
 	}
-	order, number, replayed, err := d.node.ChangeSubscription(ctx, owner, orderNo, change, once)
-	return d.completeChange(ctx, order, number, replayed, err)
+	order, number, replayed, err := s.node.ChangeSubscription(ctx, owner, orderNo, change, once)
+	return s.completeChange(ctx, order, number, replayed, err)
 }
 
 // completeOpen completes an open request to end the subscription of an order or to let it renew, unless the request is
 // of a kind: the provider may still get the request, and must not get it after another change.
-func (d *Desk) completeOpen(
+func (s *subscriptions) completeOpen(
 	ctx context.Context, owner licensing.Owner, orderNo string, kind licensing.ChangeKind,
 ) error {
-	order, err := d.node.Order(ctx, owner, orderNo)
+	order, err := s.node.Order(ctx, owner, orderNo)
 	switch open := order.Change.Kind; {
 	case licensing.ReasonOf(err) == licensing.ReasonOrderNotFound:
 		return nil // unless the request is repeated, it gets this answer
@@ -42,29 +42,29 @@ func (d *Desk) completeOpen(
 	case open != licensing.ChangeEnd && open != licensing.ChangeResume || open == kind:
 		return nil
 	}
-	provider := d.checkoutProvider(order)
+	provider := s.checkoutProvider(order)
 	if provider == nil {
 		return licensing.ErrPaymentNotConfigured
 	}
-	_, err = d.askSubscription(ctx, provider, order)
+	_, err = s.askSubscription(ctx, provider, order)
 	return err
 }
 
 // ChangePlan changes what the subscription of an order pays for, as ChangeSubscription makes other changes.
-func (d *Desk) ChangePlan(
+func (s *subscriptions) ChangePlan(
 	ctx context.Context, owner licensing.Owner, orderNo string, in service.NewPlan, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
-	if err := d.completeOpen(ctx, owner, orderNo, licensing.ChangePlan); err != nil {
+	if err := s.completeOpen(ctx, owner, orderNo, licensing.ChangePlan); err != nil {
 		return licensing.Order{}, false, err
 	}
-	order, number, replayed, err := d.node.ChangePlan(ctx, owner, orderNo, in, once)
-	return d.completeChange(ctx, order, number, replayed, err)
+	order, number, replayed, err := s.node.ChangePlan(ctx, owner, orderNo, in, once)
+	return s.completeChange(ctx, order, number, replayed, err)
 }
 
 // completeChange asks the provider for the open change of an order's subscription, and returns the order after that.
 // The shop's request for the change with a number has returned the other parameters. A repeated request asks only for
 // its own change.
-func (d *Desk) completeChange(
+func (s *subscriptions) completeChange(
 	ctx context.Context, order licensing.Order, number string, repeated bool, failed error,
 ) (now licensing.Order, replayed bool, err error) {
 	switch {
@@ -76,18 +76,18 @@ func (d *Desk) completeChange(
 		return order, repeated, nil
 	}
 	open := order.Change.Number // another request for the same change may have opened it
-	provider := d.checkoutProvider(order)
+	provider := s.checkoutProvider(order)
 	if provider == nil {
 		return licensing.Order{}, false, licensing.ErrPaymentNotConfigured
 	}
-	refused, err := d.askSubscription(ctx, provider, order)
+	refused, err := s.askSubscription(ctx, provider, order)
 	switch {
 	case err != nil:
 		return licensing.Order{}, false, stillDue(err)
 	case refused != nil:
 		return licensing.Order{}, false, changeRefused(refused)
 	}
-	now, err = d.node.Order(ctx, order.Owner, order.OrderNo)
+	now, err = s.node.Order(ctx, order.Owner, order.OrderNo)
 	switch {
 	case err != nil:
 		return licensing.Order{}, false, stillDue(err)
@@ -109,7 +109,7 @@ func changeRefused(err error) error {
 // settleChange asks the provider for the open change of a subscription, and then for its end if that is due. It returns
 // the state after that, or a state without an outcome if it has changed nothing. refused is the error of a provider
 // that refuses the open change.
-func (d *Desk) settleChange(
+func (s *subscriptions) settleChange(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (state State, refused, err error) {
 	var changes []Change
@@ -130,7 +130,7 @@ func (d *Desk) settleChange(
 		changes = append(changes, Change{End: EndNow})
 	}
 	for _, change := range changes {
-		changed, err := d.change(ctx, provider, order, change)
+		changed, err := s.change(ctx, provider, order, change)
 		switch {
 		case err == nil:
 			state = changed
@@ -146,7 +146,9 @@ func (d *Desk) settleChange(
 }
 
 // change asks the provider to change the subscription of an order.
-func (d *Desk) change(ctx context.Context, provider Provider, order licensing.Order, change Change) (State, error) {
+func (s *subscriptions) change(
+	ctx context.Context, provider Provider, order licensing.Order, change Change,
+) (State, error) {
 	span := startSpan(ctx, operationChange)
 	state, err := provider.Change(ctx, order, change)
 	endSpan(span, err)
@@ -158,22 +160,22 @@ func (d *Desk) change(ctx context.Context, provider Provider, order licensing.Or
 
 // Portal returns the URL of the provider's page where the buyer changes the card of an order's subscription. It asks
 // about one order at a time, as askSubscription does.
-func (d *Desk) Portal(ctx context.Context, owner licensing.Owner, orderNo string) (string, error) {
-	order, err := d.node.Order(ctx, owner, orderNo)
+func (s *subscriptions) Portal(ctx context.Context, owner licensing.Owner, orderNo string) (string, error) {
+	order, err := s.node.Order(ctx, owner, orderNo)
 	switch {
 	case err != nil:
 		return "", err
 	case !order.Subscribed():
 		return "", licensing.ErrNotSubscribed
 	}
-	provider := d.checkoutProvider(order)
+	provider := s.checkoutProvider(order)
 	if provider == nil {
 		return "", licensing.ErrPaymentNotConfigured
 	}
-	if err := d.asks.Enter(ctx, order.OrderNo); err != nil {
+	if err := s.asks.Enter(ctx, order.OrderNo); err != nil {
 		return "", err
 	}
-	defer d.asks.Leave(order.OrderNo)
+	defer s.asks.Leave(order.OrderNo)
 	span := startSpan(ctx, operationPortal)
 	url, err := provider.Portal(ctx, order)
 	endSpan(span, err)

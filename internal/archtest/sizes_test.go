@@ -27,7 +27,6 @@ var (
 	largeTypes = map[string]int{
 		"client.Client":   95, // one method for each route: its users call these methods
 		"licensing.Order": 70, // the stored facts of an order, and their rules
-		"payment.Desk":    74, // checkouts, refunds and subscriptions call each other
 	}
 )
 

@@ -1,0 +1,57 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"licet/internal/fair"
+	"licet/licensing"
+	"licet/node/service"
+)
+
+// backend is the node with the orders and the providers with the money. All parts of a desk share it.
+type backend struct {
+	node      *service.Service
+	providers Providers
+	// asks holds the turns of callers who ask about the same object, by the number of the order or the id of the
+	// dispute. Fairly bounds how many ask at the same time.
+	asks *fair.Places[string]
+}
+
+func (b *backend) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
+	if provider := b.providers.Of(owner); provider != nil && provider.Name() == name {
+		return provider
+	}
+	return nil
+}
+
+// checkoutProvider returns the provider that has the checkout of an order; nil if the owner has that provider no more.
+// An order that was paid outside meanwhile does not name the provider of its checkout.
+func (b *backend) checkoutProvider(order licensing.Order) Provider {
+	provider := b.providers.Of(order.Owner)
+	if provider == nil || order.Provider != provider.Name() && order.Provider != licensing.ProviderOutside {
+		return nil
+	}
+	return provider
+}
+
+// look asks the provider about an object.
+func (b *backend) look(ctx context.Context, provider Provider, object Object) (State, error) {
+	span := startSpan(ctx, operationLook)
+	state, err := provider.Look(ctx, object)
+	endSpan(span, err)
+	return state, err
+}
+
+// providerFailed returns the error for a client when the provider has failed with err. An error of the service itself
+// stays as it is.
+func providerFailed(err error) error {
+	if errors.As(err, new(*licensing.Error)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", &licensing.Error{
+		Reason:  licensing.ReasonProviderFailed,
+		Message: "the payment provider failed; try again",
+	}, err)
+}
