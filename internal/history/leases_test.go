@@ -421,6 +421,11 @@ func TestModelOfLeases(t *testing.T) {
 		out.Reissued = noon + from
 		return at(3, 4, renewed(1, false), out)
 	}
+	lapsedReissue := func(current int) output {
+		out := after(keys(ok(current, 2), 1), gone, gone, 0)
+		out.Reissued = noon + gone
+		return out
+	}
 	rolls := func(length, longest int64) porcupine.Operation {
 		return at(3, 4, input{Action: roll, Max: 1, Lease: length, Longest: longest},
 			output{Verdict: accepted, Later: true})
@@ -469,6 +474,10 @@ func TestModelOfLeases(t *testing.T) {
 		{"given back too late", true, history{floats(1), first,
 			at(3, 4, unbind(0), after(ok(0, 1), length, length, 0)),
 			at(5, 6, bind(1), lease(1, 1, length, 2*length))}},
+		{"reissued after a lease has gone", true, history{floats(2), at(1, 2, bind(0), lease(1, 2, 0, length)),
+			at(3, 4, renewed(1, false), lapsedReissue(0))}},
+		{"reissued with a lease too many", false, history{floats(2), at(1, 2, bind(0), lease(1, 2, 0, length)),
+			at(3, 4, renewed(1, false), lapsedReissue(2))}},
 		{"given back with a replaced key", true, history{floats(1), first, reissued(minute),
 			at(5, 6, givesBack, after(keys(ok(0, 1).removed(), 1), 2*minute, 2*minute, 0))}},
 		{"not given back with a replaced key", false, history{floats(1), first, reissued(minute),

@@ -331,6 +331,9 @@ func (e effect) explains(in input, out output) (state, bool) {
 		}
 		*latest = span{out.Reissued, out.Reissued}
 	}
+	if s.leases.length != 0 && f.Current < s.count() { // lapsed leases may have gone
+		f.Current = s.count()
+	}
 	return s, f == facts{
 		Revoked: s.revoked, Suspended: s.suspended,
 		Max: s.max, Current: s.count(),
