@@ -1,6 +1,8 @@
 package handlers_test
 
 import (
+	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"licet/internal/nodetest"
 	"licet/node/clocks"
 	"licet/node/service"
+	"licet/receipt"
 )
 
 // TestWrongClock: a node whose clock differs from most nodes' clocks answers every request with 50300 and is not ready,
@@ -70,14 +73,16 @@ func TestClockInDoubt(t *testing.T) {
 	s.send("GET", revocationsPath, "", "").must(t, 0)
 }
 
-// TestClockAhead: a node whose clock is ahead of that of the only other node refuses requests that ask for a receipt,
-// for receipt files and for the set of receipt keys. It answers all else, without the receipts that a product adds. A
-// node whose clock is behind gives receipts.
-func TestClockAhead(t *testing.T) {
+// TestClocksTooFarApart: of two nodes whose clocks differ by half of revocation_max_age or more, neither gives
+// receipts: if the later clock is right, devices would refuse each receipt soon after they got it, or at once. Requests
+// that ask for a receipt or a receipt file are refused before they bind a device. The nodes answer all else, without
+// the receipts that a product adds.
+func TestClocksTooFarApart(t *testing.T) {
 	t.Parallel()
 	comparison := nodetest.NewComparison(clocks.System())
 	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
-	s.product("editor", `"max_devices":3,"receipt":true,"trial":{"validity":"P14D","per":"device"}`).must(t, 0)
+	s.product("editor", `"max_devices":3,"receipt":true,"revocation_max_age":"PT10M",`+
+		`"trial":{"validity":"P14D","per":"device"}`).must(t, 0)
 	license := s.license()
 	s.send("PUT", "/v1/receipt_keys", keyAll, "").must(t, 50300) // the clock is not compared yet
 	nodetest.MeetNodes(comparison, 0)
@@ -90,7 +95,7 @@ func TestClockAhead(t *testing.T) {
 		"/v1/receipts": `{"request":` + quoted(request(t, license, "lab")) + `}`,
 	}
 	s.activateFor(license, "pc", "")
-	for _, ahead := range []time.Duration{-time.Hour, -5 * time.Second} {
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour, -5 * time.Minute, 5 * time.Minute} {
 		nodetest.MeetNodes(comparison, ahead) // of the other node
 		for path, body := range asks {
 			a := s.send("POST", path, "", body).must(t, 50300)
@@ -98,21 +103,82 @@ func TestClockAhead(t *testing.T) {
 				t.Errorf("%s: %s %v", path, a.body, a.header)
 			}
 		}
-		s.send("GET", keySetPath, "", "").must(t, 50300)
 		s.send("PUT", "/v1/receipt_keys/next", keyAll, "").must(t, 50300)
 		if a := s.activateFor(license, "pc", ""); a.data["receipt"] != nil {
-			t.Errorf("a receipt by a clock that is ahead: %s", a.body)
+			t.Errorf("a receipt by clocks that are %v apart: %s", ahead, a.body)
 		}
 	}
 	if got := s.get(license).data["current_devices"]; got != 1.0 {
 		t.Errorf("%v devices are bound", got)
 	}
-	nodetest.MeetNodes(comparison, time.Hour)
-	for path, body := range asks {
-		s.send("POST", path, "", body).must(t, 0)
+	for _, ahead := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
+		nodetest.MeetNodes(comparison, ahead)
+		for path, body := range asks {
+			s.send("POST", path, "", body).must(t, 0)
+		}
+		if a := s.activateFor(license, "pc", ""); a.data["receipt"] == nil {
+			t.Errorf("no receipt by clocks that are %v apart: %s", ahead, a.body)
+		}
 	}
-	s.send("GET", keySetPath, "", "").must(t, 0)
-	if a := s.activateFor(license, "pc", ""); a.data["receipt"] == nil {
-		t.Errorf("no receipt by a clock that is behind: %s", a.body)
+}
+
+// TestReceiptsOfTwoClocks: of two nodes whose clocks differ by minutes or hours, both make receipts, receipt files and
+// sets of receipt keys. Devices accept all of these at once, whichever clock is right, also after documents of the
+// other node, and no receipt for longer than revocation_max_age.
+func TestReceiptsOfTwoClocks(t *testing.T) {
+	t.Parallel()
+	comparison := nodetest.NewComparison(clocks.System())
+	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
+	s.product("editor", `"max_devices":3,"receipt":true,"revocation_max_age":"P1D"`).must(t, 0)
+	license := s.license()
+	nodetest.MeetNodes(comparison, 0)
+	root, err := receipt.ParseRoot(s.receiptKeys().text("root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const behind, ahead = 0, 1
+	for _, apart := range []time.Duration{4 * time.Minute, 6 * time.Minute, 11 * time.Hour} {
+		for _, right := range []int{behind, ahead} {
+			s.clock.advance(24 * time.Hour)
+			now := s.clock.Now() // the right time
+			v := receipt.Verifier{Root: root, AccountID: "acct_acme", Mode: "test", ProductID: "editor"}
+			seen := map[string]receipt.Seen{}
+			check := func(set, document, device string) {
+				t.Helper()
+				v.DeviceID = device
+				verified, after, err := v.Verify(receipt.Documents{Keys: set, Receipt: document}, seen[device], now)
+				if err != nil {
+					t.Fatalf("clocks %v apart, %d is right: %v", apart, right, err)
+				}
+				seen[device] = after
+				if verified.IssuedAt > now.Unix() {
+					t.Errorf("clocks %v apart, %d is right: the receipt is ahead by %d s", apart, right,
+						verified.IssuedAt-now.Unix())
+				}
+				_, _, err = v.Verify(receipt.Documents{Keys: set, Receipt: document}, after, now.Add(24*time.Hour))
+				var refused *receipt.Error
+				if !errors.As(err, &refused) || refused.Reason != receipt.Stale {
+					t.Errorf("clocks %v apart, %d is right: after revocation_max_age %v", apart, right, err)
+				}
+			}
+			for _, node := range []int{ahead, behind, ahead} {
+				by := apart * time.Duration(node-right)
+				s.clock.advance(by)
+				nodetest.MeetNodes(comparison, apart*time.Duration(1-2*node)) // of the other node
+				document := s.activateFor(license, "pc", `,"receipt":true`).text("receipt")
+				var set struct{ Signed string }
+				if err := json.Unmarshal([]byte(s.send("GET", keySetPath, "", "").body), &set); err != nil {
+					t.Fatal(err)
+				}
+				check(set.Signed, document, "pc")
+				made := s.makeFile("", request(t, license, "lab"), "").must(t, 0)
+				file, err := receipt.ParseFile(made.text("receipt_file"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(file.Keys, file.Receipt, "lab")
+				s.clock.advance(-by)
+			}
+		}
 	}
 }

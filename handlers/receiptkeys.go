@@ -91,7 +91,7 @@ func (s receiptKeyRoutes) keySet(ctx context.Context, c *call, in jwksPath) (doc
 	if err != nil {
 		return document{}, err
 	}
-	if s.cfg.Node.ClockAhead() { // devices would refuse a set of the future, and caches would keep it
+	if !s.cfg.Node.DocumentClock().Dates(setValidity) {
 		return document{}, licensing.ErrClockInDoubt
 	}
 	set, err := s.signedSet(signer)
@@ -118,7 +118,7 @@ func setIssued(keys *licensing.ReceiptKeys, now time.Time) time.Time {
 
 // signedSet returns the set of receipt keys, a jwks, which is signed once for all that ask.
 func (s *Server) signedSet(signer *service.ReceiptSigner) (service.SignedDocument, error) {
-	now := s.cfg.Node.Now()
+	now := s.cfg.Node.DocumentClock().Time(s.cfg.Node.Now())
 	issued := setIssued(signer.Keys, now)
 	return signer.Sets.Of(issued.Unix(), func() (service.SignedDocument, error) {
 		return s.signSet(signer, issued, now)

@@ -126,21 +126,21 @@ type Record struct {
 	// clockInDoubt, stampAt and receiptsOut. The engine sets it before each command that needs it: see NeedsClock.
 	Leases     KnownLeases
 	ActsByTime bool
-	// ClockAhead: the node's clock may be ahead of other nodes' clocks. The engine sets it, see DatesDocument.
-	ClockAhead bool
 	// Listening reports whether the license's or the trial's owner has an endpoint for activations. Only then are
 	// their events recorded. The store sets it: see store.Store.
 	Listening bool
-	// RecountAt is, with Usage, the revision of the latest recount that has begun; 0: none has. The store sets it.
-	RecountAt int64
-	// Events are the events of the changes to the record and to Issued, in order. The same transaction
-	// stores them.
-	Events []Event
 	// Changed reports whether the record differs from the stored one.
 	Changed bool
 	// Touched reports whether the record differs in when devices were last seen. That alone does not
 	// justify a transaction: see Seen.
 	Touched bool
+	// Documents says how the node dates documents. The engine sets it, see DatesDocument.
+	Documents *DocumentClock
+	// RecountAt is, with Usage, the revision of the latest recount that has begun; 0: none has. The store sets it.
+	RecountAt int64
+	// Events are the events of the changes to the record and to Issued, in order. The same transaction
+	// stores them.
+	Events []Event
 }
 
 // Clone returns a copy. Apply on the copy does not change r.

@@ -2,6 +2,7 @@ package licensing
 
 import (
 	"cmp"
+	"math"
 	"time"
 )
 
@@ -53,48 +54,96 @@ type ReceiptTimes struct {
 	RevocationAgeSeconds uint32 // see ReceiptTerms
 }
 
+// length returns how long a receipt is valid that a request asks for.
+func (t ReceiptTerms) length(ask ReceiptAsk) time.Duration {
+	if asked := time.Duration(ask/askSeconds) * time.Second; asked != 0 {
+		return min(t.Validity(), asked)
+	}
+	return t.Validity()
+}
+
+// counts returns how long a device accepts a receipt without a newer document.
+func (t ReceiptTerms) counts(ask ReceiptAsk) time.Duration {
+	if age := time.Duration(t.RevocationAgeSeconds) * time.Second; age != 0 {
+		return min(t.length(ask), age)
+	}
+	return t.length(ask)
+}
+
+// DocumentClock says how a node dates documents: receipts and sets of receipt keys. A node dates them by the earliest
+// of the nodes' clocks. Any of these clocks may be right. A document from the future would keep a void receipt alive
+// for longer, and devices refuse it if it is minutes ahead; a document from the past only ends sooner. nil: all clocks
+// agree. A DocumentClock never changes.
+type DocumentClock struct {
+	Ahead time.Duration // by how much the node's clock is ahead of the earliest clock, at most
+	Apart time.Duration // by how much the latest clock is ahead of the earliest clock, at most
+}
+
+// ClocksUnknown is the DocumentClock of a node that dates no documents, since its clock is not compared.
+func ClocksUnknown() *DocumentClock { return &DocumentClock{Apart: math.MaxInt64} }
+
+// Dates reports whether the node may date a document that counts for a time: whichever clock is right, the document
+// counts for half of that time at least.
+func (d *DocumentClock) Dates(counts time.Duration) bool { return d == nil || d.Apart < counts/2 }
+
+// Time returns the time of the earliest clock when the node's clock shows now.
+func (d *DocumentClock) Time(now time.Time) time.Time {
+	if d == nil {
+		return now
+	}
+	return now.Add(-d.Ahead)
+}
+
 // ReceiptDay counts days since the beginning of 1970 in UTC.
 type ReceiptDay uint32
 
 // Begins returns when the day begins.
 func (d ReceiptDay) Begins() time.Time { return time.Unix(int64(d)*int64(day/time.Second), 0).UTC() }
 
-// DatesDocument reports whether a command may lead to a document that has the time of the node: a receipt, or a set of
-// receipt keys.
-func (r *Record) DatesDocument(c Command) bool {
+// DatesDocument returns for how long a document counts that a command may lead to: a receipt, or a set of receipt keys.
+// Zero: the command leads to none.
+func (r *Record) DatesDocument(c Command) time.Duration {
 	switch c := c.(type) {
 	case Activate:
-		return c.Receipt.Wanted() || r.License != nil && r.License.Receipts.Always
+		return r.datesReceipt(c.Receipt)
 	case ValidateLicense:
-		return c.Receipt.Wanted() || r.License != nil && r.License.Receipts.Always
-	case StartTrial, MakeReceiptKeys, RotateReceiptKeys:
-		return true
+		return r.datesReceipt(c.Receipt)
+	case StartTrial:
+		return c.Terms.Receipts.counts(c.Receipt)
+	case MakeReceiptKeys, RotateReceiptKeys:
+		return MaxReceiptValidity
 	}
-	return false
+	return 0
 }
 
-// receiptInDoubt refuses a request for a receipt on a node whose clock may be ahead: devices would take the time of the
-// receipt for the service's, or refuse the receipt. Another node, or this one later, can answer the request. A request
-// that does not ask is answered without a receipt, since its program may not need any.
+func (r *Record) datesReceipt(ask ReceiptAsk) time.Duration {
+	if r.License == nil || !ask.Wanted() && !r.License.Receipts.Always {
+		return 0
+	}
+	return r.License.Receipts.counts(ask)
+}
+
+// receiptInDoubt refuses a request for a receipt on a node that can't date it. Another node, or this one later, can
+// answer the request. A request that does not ask is answered without a receipt, since its program may not need any.
 func (r *Record) receiptInDoubt(ask ReceiptAsk) error {
-	if r.ClockAhead && ask.Wanted() {
+	if ask.Wanted() && !r.Documents.Dates(r.License.Receipts.counts(ask)) {
 		return ErrClockInDoubt
 	}
 	return nil
 }
 
-// receiptStep is how long receipts that are not fresh have the same time, or a tenth of their validity.
+// receiptStep is how long receipts that are not fresh have the same time, or a tenth of the time for which they count.
 const receiptStep = time.Minute
 
 // receipt returns the times of a receipt for a device that may use the license now, and records until which day a
 // receipt may be valid. A day is the step, so that receipts cause at most one change of the license a day.
 func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 	l := r.License
-	if r.ClockAhead || !ask.Wanted() && !l.Receipts.Always {
+	counts := r.datesReceipt(ask)
+	if counts == 0 || !r.Documents.Dates(counts) {
 		return
 	}
-	length := l.Receipts.Validity()
-	last, ends := now.Add(length), l.ExpiresAt
+	last, ends := now.Add(l.Receipts.Validity()), l.ExpiresAt
 	if grace := l.GraceEndsAt(); !grace.IsZero() {
 		ends = grace
 	}
@@ -109,16 +158,13 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 		}
 		l.ReceiptsUntil, l.Revision, r.Changed = until, cmp.Or(l.Revision, nextRevision(0, now)), true
 	}
-	if asked := time.Duration(ask/askSeconds) * time.Second; asked != 0 {
-		length = min(length, asked)
-	}
-	t := &result.Receipt
+	t, step := &result.Receipt, time.Second
 	t.RevocationAgeSeconds = l.Receipts.RevocationAgeSeconds
-	t.IssuedAt = now.Truncate(time.Second)
 	if ask&askFresh == 0 {
-		t.IssuedAt = now.Truncate(max(min(receiptStep, length/10).Truncate(time.Second), time.Second))
+		step = max(min(receiptStep, counts/10).Truncate(time.Second), time.Second)
 	}
-	if t.ExpiresAt = t.IssuedAt.Add(length); t.ExpiresAt.After(last) {
+	t.IssuedAt = r.Documents.Time(now).Truncate(step)
+	if t.ExpiresAt = t.IssuedAt.Add(l.Receipts.length(ask)); t.ExpiresAt.After(last) {
 		t.ExpiresAt = last.Truncate(time.Second)
 	}
 	result.License.Revision, result.License.ReceiptsUntil = l.Revision, l.ReceiptsUntil

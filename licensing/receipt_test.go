@@ -9,8 +9,8 @@ import (
 	"licet/licensing"
 )
 
-// TestReceiptTimes: a receipt has the time of the last full minute, or of the last tenth of a short validity, and ends
-// no later than the license and the lease.
+// TestReceiptTimes: a receipt has the time of the last full minute, or of the last tenth of a short validity or of a
+// short revocation_max_age, and ends no later than the license and the lease.
 func TestReceiptTimes(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 55, 700_000_000, time.UTC)
 	minute := now.Truncate(time.Minute)
@@ -31,6 +31,8 @@ func TestReceiptTimes(t *testing.T) {
 		"always": {func(l *licensing.License) {
 			l.Receipts = licensing.ReceiptTerms{Always: true, ValiditySeconds: 3600}
 		}, 0, minute, minute.Add(time.Hour), "2030-01-03"},
+		"a short age of lists": {func(l *licensing.License) { l.Receipts.RevocationAgeSeconds = 60 }, plain,
+			minute.Add(54 * time.Second), minute.Add(54*time.Second + week), "2030-01-10"},
 		"asks for more": {func(l *licensing.License) { l.Receipts.ValiditySeconds = 3600 },
 			licensing.AskReceipt(true, false, 2*time.Hour), minute, minute.Add(time.Hour), "2030-01-03"},
 		"the license ends": {func(l *licensing.License) { l.ExpiresAt = now.Add(90 * time.Minute) }, plain, minute,
@@ -86,7 +88,49 @@ func TestReceiptsCostOneWriteADay(t *testing.T) {
 	}
 }
 
-// TestReceiptInDoubt: a node whose clock may be ahead refuses what asks for a receipt, and changes nothing. It answers
+// TestReceiptsByTheEarliestClock: a node dates receipts by the earliest of the nodes' clocks. It gives a receipt only
+// if the receipt counts for half of its time at least, whichever clock is right, and else binds nothing.
+func TestReceiptsByTheEarliestClock(t *testing.T) {
+	const s = time.Second
+	aged, brief := licensing.ReceiptTerms{RevocationAgeSeconds: 600}, licensing.ReceiptTerms{ValiditySeconds: 7200}
+	for name, c := range map[string]struct {
+		terms        licensing.ReceiptTerms
+		longest      time.Duration
+		ahead, apart time.Duration
+		refused      bool
+	}{
+		"agree":                        {},
+		"minutes ahead":                {ahead: 240 * s, apart: 240 * s},
+		"a day behind":                 {apart: 24 * time.Hour},
+		"behind by half of a week":     {apart: 84 * time.Hour, refused: true},
+		"a short receipt":              {longest: time.Minute, ahead: 29 * s, apart: 29 * s},
+		"too short":                    {longest: time.Minute, ahead: 30 * s, apart: 30 * s, refused: true},
+		"less than half of the age":    {terms: aged, apart: 299 * s},
+		"half of the age, ahead":       {terms: aged, ahead: 300 * s, apart: 300 * s, refused: true},
+		"half of the age, behind":      {terms: aged, apart: 300 * s, refused: true},
+		"half of the product's length": {terms: brief, apart: time.Hour, refused: true},
+	} {
+		r := licensed(func(l *licensing.License) { l.Receipts = c.terms })
+		r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
+		r.Documents = &licensing.DocumentClock{Ahead: c.ahead, Apart: c.apart}
+		for _, fresh := range []bool{true, false} {
+			ask := licensing.AskReceipt(true, fresh, c.longest)
+			result, err := licensing.Apply(&r, licensing.Activate{Target: ours, Device: "pc", Receipt: ask}, noon)
+			if c.refused {
+				if !errors.Is(err, licensing.ErrClockInDoubt) || r.Changed || r.Devices["pc"].Bound {
+					t.Errorf("%s: %+v, %v, and bound %v", name, result.Receipt, err, r.Devices["pc"].Bound)
+				}
+				continue
+			}
+			early := noon.Add(-c.ahead).Sub(result.Receipt.IssuedAt)
+			if err != nil || early < 0 || early >= time.Minute || fresh && early >= time.Second {
+				t.Errorf("%s: issued %v before the time of the earliest clock, %v", name, early, err)
+			}
+		}
+	}
+}
+
+// TestReceiptInDoubt: a node that can't date a receipt refuses what asks for a receipt, and changes nothing. It answers
 // what does not ask, without the receipt that the license's terms add.
 func TestReceiptInDoubt(t *testing.T) {
 	asks := licensing.AskReceipt(true, true, 0)
@@ -100,11 +144,10 @@ func TestReceiptInDoubt(t *testing.T) {
 	} {
 		r := licensed(func(l *licensing.License) { l.Receipts.Always = true }, "laptop")
 		r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
-		r.ClockAhead = r.DatesDocument(c.asking)
+		r.Documents = licensing.ClocksUnknown()
 		if _, err := licensing.Apply(&r, c.asking, noon); !errors.Is(err, licensing.ErrClockInDoubt) || r.Changed {
 			t.Errorf("%s, asking: %v, changed %v", name, err, r.Changed)
 		}
-		r.ClockAhead = r.DatesDocument(c.plain)
 		result := must(t, &r, c.plain, noon)
 		if result.Receipt != (licensing.ReceiptTimes{}) || r.License.ReceiptsUntil != 0 {
 			t.Errorf("%s: a receipt %+v", name, result.Receipt)
@@ -113,7 +156,7 @@ func TestReceiptInDoubt(t *testing.T) {
 	r := licensed(func(*licensing.License) {}, "laptop")
 	for _, c := range []licensing.Command{licensing.Activate{Target: ours, Device: "laptop"},
 		licensing.ValidateLicense{Target: ours, Device: "laptop"}} {
-		if r.DatesDocument(c) {
+		if r.DatesDocument(c) != 0 {
 			t.Errorf("%T without a receipt looks at the clock", c)
 		}
 	}

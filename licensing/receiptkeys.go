@@ -108,10 +108,11 @@ func (MakeReceiptKeys) growth(r *Record, _ time.Time) Growth {
 
 func (c MakeReceiptKeys) apply(r *Record, now time.Time) (Result, error) {
 	if r.ReceiptKeys == nil {
-		if r.ClockAhead {
+		if !r.Documents.Dates(MaxReceiptValidity) {
 			return Result{}, ErrClockInDoubt
 		}
-		r.ReceiptKeys = &ReceiptKeys{Owner: c.Owner, Root: c.Root, Keys: []ReceiptKey{{Number: 1, CreatedAt: now}}}
+		first := ReceiptKey{Number: 1, CreatedAt: r.Documents.Time(now)}
+		r.ReceiptKeys = &ReceiptKeys{Owner: c.Owner, Root: c.Root, Keys: []ReceiptKey{first}}
 		r.Changed = true
 	}
 	return Result{ReceiptKeys: r.ReceiptKeys}, nil
@@ -131,7 +132,8 @@ func (RotateReceiptKeys) apply(r *Record, now time.Time) (Result, error) {
 	switch {
 	case have == nil:
 		return Result{}, ErrNoReceiptKeys
-	case r.ClockAhead || !r.ActsByTime: // keys would leave the set before their receipts have ended, or sign too soon
+	case !r.Documents.Dates(MaxReceiptValidity) || !r.ActsByTime:
+		// Keys would leave the set before their receipts have ended, or sign too soon.
 		return Result{}, ErrClockInDoubt
 	}
 	last := len(have.Keys) - 1

@@ -184,10 +184,14 @@ func (s *runner) answerUnchanging(snapshot store.Snapshot, calls []*call) []*cal
 	return rest
 }
 
-// lacksReceipt reports whether the answer to a call of another node would lack its receipt, since this node's clock may
-// be ahead. The other node runs such a call itself: its clock may be right.
+// lacksReceipt reports whether the answer to a call of another node would lack its receipt, since this node can't date
+// it. The other node runs such a call itself: its clock may be compared.
 func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
-	return c.hopped && record.DatesDocument(c.cmd) && s.cfg.Clocks.Ahead()
+	if !c.hopped {
+		return false
+	}
+	counts := record.DatesDocument(c.cmd)
+	return counts != 0 && !s.cfg.Clocks.Documents().Dates(counts)
 }
 
 // apply runs a command on a record, and sets the outcome. After a panic, the outcome is ErrInternal, and the record may
@@ -198,7 +202,10 @@ func (s *runner) apply(
 	if record.NeedsClock(cmd) {
 		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
 	}
-	record.ClockAhead = record.DatesDocument(cmd) && s.cfg.Clocks.Ahead()
+	record.Documents = nil
+	if record.DatesDocument(cmd) != 0 {
+		record.Documents = s.cfg.Clocks.Documents()
+	}
 	returned := s.guard.Catch(
 		func() { outcome.Result, outcome.Err = licensing.Apply(record, cmd, now) },
 		func() *zerolog.Event { return s.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },

@@ -149,8 +149,8 @@ func (n *Node) UnreadyByClock() error { return n.cfg.Clocks.Unready() }
 // ActsByTime fails unless the node may end something because of its clock at present, see package clocks.
 func (n *Node) ActsByTime() error { return n.cfg.Clocks.Untrusted() }
 
-// ClockAhead reports whether the node's clock may be ahead of another node's clock, see package clocks.
-func (n *Node) ClockAhead() bool { return n.cfg.Clocks.Ahead() }
+// DocumentClock says how the node dates documents, see package clocks.
+func (n *Node) DocumentClock() *licensing.DocumentClock { return n.cfg.Clocks.Documents() }
 
 // Ready fails if the node can't serve: it is leaving, its clock is wrong or not compared yet, or its store does not
 // answer.

@@ -79,7 +79,7 @@ type Comparison struct {
 	newest   time.Time     // the latest time that Stamp has returned
 	// suspect: the clock has differed from another node's clock, and has not agreed with one since.
 	suspect bool
-	ahead   ahead
+	dating  dating
 	own     join // of this node
 }
 
@@ -100,8 +100,7 @@ type state struct {
 	refuseUntil time.Duration
 	// startsUntil: the node is not ready until this monotonic time, since it has had no verdict yet.
 	startsUntil time.Duration
-	// ahead: the clock may be ahead of another node's clock, see mayBeAhead. Before the first comparison it may be.
-	ahead bool
+	documents   *licensing.DocumentClock // see Documents
 }
 
 // New returns a Comparison that has compared nothing yet: the node serves, and does not act by time.
@@ -111,8 +110,9 @@ func New(cfg Config) *Comparison {
 	}
 	c := &Comparison{cfg: cfg, evidence: evidence{}}
 	wall, elapsed := c.now()
-	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed, startsUntil: elapsed + startGrace, ahead: true})
-	c.ahead.doubtUntil = elapsed + startGrace
+	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed, startsUntil: elapsed + startGrace,
+		documents: licensing.ClocksUnknown()})
+	c.dating.doubtUntil = elapsed + startGrace
 	c.report(undecided, nil)
 	return c
 }
@@ -222,7 +222,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 		c.cfg.Log.Warn().Stringer("by", step.Round(time.Millisecond)).
 			Msg("the clock was set; the node compares it again with the clocks of the other nodes")
 		next.refuseUntil = elapsed + stepGrace
-		c.ahead.doubtUntil = elapsed + stepGrace
+		c.dating.set(elapsed + stepGrace)
 		clear(c.evidence)
 	}
 	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
@@ -235,7 +235,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	}
 	before := earlier(others, c.own, elapsed)
 	next.verdict = c.decide(others, wall, own != 0 && before <= MaxApart)
-	next.ahead = c.mayBeAhead(next.verdict, others, elapsed)
+	next.documents = c.date(next.verdict, others, elapsed)
 	switch {
 	case next.verdict == agrees:
 		next.proof = &proof{max(before, majority(others, bounds.far)), next.zero, c.began}

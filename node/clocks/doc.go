@@ -27,8 +27,8 @@
 //   - A node refuses all requests if it is proven to differ by more than the tolerance from a majority whose nodes are
 //     not proven to differ from each other. Such a majority needs three nodes.
 //   - Any other node serves, and does not act by time. It gives and renews no leases: their ends would be as wrong as
-//     its clock. It makes no receipts and no sets of receipt keys if its clock may be ahead of another node's clock:
-//     devices take their times for the service's. So of two nodes that differ, the node that is behind makes them.
+//     its clock. It makes no lists of revocations. It dates receipts and sets of receipt keys by the earliest of the
+//     nodes' clocks, see licensing.DocumentClock. So of two nodes that differ, both make them, and date them alike.
 //
 // So two nodes that act by time differ by at most 2 × MaxApart = 4.8 s: two majorities of the same nodes have a node in
 // common, and each of the two nodes is within MaxApart of this node. That also holds while one node joins or leaves.
@@ -53,9 +53,9 @@
 // is ahead. But a node that has differed from another node does not act by time because the other node has gone. It
 // does so only once it agrees with another node, or has started again.
 //
-// A lone node counts as ahead only if another node was proven to be behind, and was the last that it was compared with.
-// A node that starts counts as ahead until it is compared, for startGrace at most, and a node whose clock was set for
-// stepGrace at most.
+// A node goes on to date documents by the earliest clock that it was compared with after that clock's node has gone. A
+// node that starts dates none until it is compared, for startGrace at most, and a node whose clock was set for
+// stepGrace at most. If clocks were apart before its clock was set, it dates none until they are compared again.
 //
 // # Steps
 //
@@ -74,8 +74,8 @@
 //
 // # Files
 //
-//	ahead.go     whether the clock may be ahead of another node's clock
-//	clocks.go    Comparison: the verdict on a node's clock, and what the node may do
-//	evidence.go  what the stamps of the other nodes prove
-//	verdict.go   the verdict that follows from the bounds
+//	clocks.go     Comparison: the verdict on a node's clock, and what the node may do
+//	documents.go  by which clock the node dates documents
+//	evidence.go   what the stamps of the other nodes prove
+//	verdict.go    the verdict that follows from the bounds
 package clocks
