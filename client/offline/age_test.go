@@ -2,6 +2,7 @@ package offline
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -170,6 +171,53 @@ func TestAgeOfRevocations(t *testing.T) {
 	}
 	if longest < most*9/10 { // without a network
 		t.Errorf("a void receipt was accepted for %v at most: the test measures nothing", longest)
+	}
+}
+
+// TestAgeWithClockBehind measures for how long a program whose clock is behind accepts a receipt that is void, without
+// a network: for less than revocation_max_age and the time by which the clock is behind. If that time is more than the
+// leeway, the program accepts no new receipt at all.
+func TestAgeWithClockBehind(t *testing.T) {
+	const most = time.Minute
+	clock := &laterClock{}
+	service, api, keys := offer(t, clock, client.ProductTerms{Name: "Editor",
+		MaxDevices: new(2), RevocationMaxAge: "PT1M"})
+	for _, behind := range []time.Duration{
+		2 * time.Minute, receipt.Leeway - 10*time.Second, receipt.Leeway + 10*time.Second,
+	} {
+		grant := client.Grant{ProductID: product, Quantity: 1}
+		licenseKey := must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+		way := &switching{RoundTripper: http.DefaultTransport}
+		l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
+			Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
+			Options: []client.Option{client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: way})}}))
+		l.now = func() time.Time { return clock.now().Add(-behind) }
+		_, err := l.Activate(t.Context(), licenseKey, "")
+		if behind > receipt.Leeway {
+			var refused *receipt.Error
+			if !errors.As(err, &refused) || refused.Reason != receipt.NotYetValid || check(t, l).Allowed {
+				t.Errorf("%v behind: %v, and allowed %v", behind, err, check(t, l).Allowed)
+			}
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		must[*client.License](t)(api.SuspendLicense(t.Context(), licenseKey, ""))
+		void := clock.now()
+		way.RoundTripper = &cdn{now: clock.now} // lets nothing through
+		way.RoundTripper.(*cdn).away.Store(true)
+		longest := time.Duration(0)
+		for age := time.Duration(0); age < 2*most+behind; age = clock.now().Sub(void) {
+			if check(t, l).Allowed {
+				longest = max(longest, clock.now().Sub(void))
+			}
+			clock.ahead.Add(int64(time.Second))
+		}
+		t.Logf("%v behind: a void receipt was accepted for %v", behind, longest)
+		if longest >= most+behind || longest < most+behind-3*time.Second {
+			t.Errorf("%v behind: a void receipt was accepted for %v, want a little less than %v",
+				behind, longest, most+behind)
+		}
 	}
 }
 

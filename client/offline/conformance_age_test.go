@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/receipt"
 )
 
 // TestConformanceAge measures for how long a client accepts a receipt that is void, if its network hides that: for less
-// than revocation_max_age. LICET_DRIVER names the client, as in TestConformance.
+// than revocation_max_age, and for as much longer as its clock is behind. LICET_DRIVER names the client, as in
+// TestConformance.
 func TestConformanceAge(t *testing.T) {
 	const most = time.Minute // the least revocation_max_age
 	clock := &laterClock{}
@@ -27,7 +29,12 @@ func TestConformanceAge(t *testing.T) {
 	t.Cleanup(front.Close)
 	drive := driver(t)
 
-	for _, way := range []string{"unreachable", "unchanged", "replayed", "refused", "served"} {
+	for _, way := range []string{"unreachable", "unchanged", "replayed", "refused", "served", "behind"} {
+		most, behind := most, time.Duration(0)
+		if way == "behind" { // the clock of the device, by almost the leeway
+			behind = receipt.Leeway - 30*time.Second
+			most += behind
+		}
 		grant := client.Grant{ProductID: product, Quantity: 1}
 		key := must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
 		device := call{URL: front.URL, Root: keys.Root, AccountID: keys.AccountID, ProductID: product,
@@ -35,7 +42,7 @@ func TestConformanceAge(t *testing.T) {
 		// does returns the outcome of a call, and when the call began.
 		does := func(what string) (outcome, time.Time) {
 			c, began := device, clock.now()
-			c.Do, c.Ahead = what, int(clock.ahead.Load()/int64(time.Second))
+			c.Do, c.Ahead = what, int((time.Duration(clock.ahead.Load())-behind)/time.Second)
 			return drive(c), began
 		}
 		network.becomes("")
@@ -106,7 +113,7 @@ func (h *hiding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.mu.Unlock()
 	isList, isIncrement := strings.HasSuffix(r.URL.Path, "/revocations"), r.URL.RawQuery != ""
 	switch {
-	case h.way != "" && !isList, h.way == "unreachable", h.way == "refused" && !isIncrement:
+	case h.way != "" && !isList, h.way == "unreachable", h.way == "behind", h.way == "refused" && !isIncrement:
 		panic(http.ErrAbortHandler) // closes the connection
 	case h.way == "unchanged": // whether or not the client has sent an ETag
 		w.Header().Set("Cache-Control", "max-age=20")

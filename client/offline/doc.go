@@ -13,6 +13,9 @@
 //
 // The root key, account, mode and product are built into the program. docs/reference/receipts.md has the rules.
 //
+// A void receipt counts for less than revocation_max_age, and for as much longer as the device's clock is behind the
+// service's, up to five minutes. Config.Grace adds to this while the service can't be reached.
+//
 //	license.go  License: activate, try, validate, deactivate
 //	check.go    Check: which documents are due, and what holds without a network
 //	airgap.go   requests, receipts and releases that a person carries

@@ -132,8 +132,9 @@ LICET_API int licet_check(licet *handle, licet_result **result);
 LICET_API int licet_validate(licet *handle, licet_result **result);
 
 /* licet_refresh gets what is due: a new receipt, the set of receipt keys, the list of revocations. Call it when
- * licet_result_refresh_at has come. Then a voided receipt counts for at most revocation_max_age. If the service sends
- * nothing better, the result is that of licet_check. */
+ * licet_result_refresh_at has come. Then a void receipt counts for less than revocation_max_age, and for as much longer
+ * as the device's clock is behind, up to five minutes. If the service sends nothing better, the result is that of
+ * licet_check. */
 LICET_API int licet_refresh(licet *handle, licet_result **result);
 
 /* licet_deactivate frees the seat of the device, and forgets receipt and license key. The result allows nothing. */
