@@ -1,0 +1,102 @@
+package handlers_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"licet/receipt"
+)
+
+// TestRevisionOfReceipts: whatever changes in the receipts of a license and a device raises the revision. Time alone
+// does not: an entitlement that ends, and a lease, end the receipt. Only the status expired comes without a higher
+// revision while a receipt is valid: in the grace after license_expires_at, until the service records the end.
+func TestRevisionOfReceipts(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	changed := map[string]bool{}
+	var last *receipt.Receipt
+	// shows gets a receipt after a step, and compares it with the receipt before.
+	shows := func(step, key string) {
+		t.Helper()
+		r := s.verified(s.activateFor(key, "pc", `,"receipt":true,"nonce":"n"`), "pc")
+		defer func() { last = r }()
+		if last == nil || last.LicenseID != r.LicenseID {
+			return
+		}
+		if r.Revision < last.Revision {
+			t.Errorf("%s: the revision falls from %d to %d", step, last.Revision, r.Revision)
+		}
+		before, after := reflect.ValueOf(*last), reflect.ValueOf(*r)
+		for i := range before.NumField() {
+			switch name := before.Type().Field(i).Name; {
+			case name == "IssuedAt", name == "NotBefore", name == "ExpiresAt", name == "ID", name == "Revision":
+			case reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()):
+			case r.Revision == last.Revision && last.ExpiresAt > s.clock.Now().Unix() &&
+				(name != "Status" || r.Status != "expired"):
+				t.Errorf("%s: %s has changed, and the revision %d has not, although the receipt before is valid", step,
+					name, r.Revision)
+			default:
+				changed[name] = true
+			}
+		}
+	}
+	patch := func(key, body string) { t.Helper(); s.send("PATCH", "/v1/licenses/"+key, keyAll, body).must(t, 0) }
+	in := func(d time.Duration) string { return s.clock.Now().Add(d).UTC().Format(time.RFC3339) }
+	record := func() {
+		t.Helper()
+		s.clock.advance(5 * time.Minute)
+		if err := s.node.RecordLicenseEnds(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s.product("editor", `"max_devices":3,"grace":"P7D","validity":"P10D","entitlements":{"seats":5}`).must(t, 0)
+	key := s.license()
+	shows("first", key)
+	patch(key, `{"max_devices":5}`)
+	shows("max_devices", key)
+	patch(key, `{"entitlements":{"seats":6,"beta":{"value":true,"expires_at":"`+in(time.Hour)+`"}}}`)
+	shows("entitlements", key)
+	s.clock.advance(30 * time.Minute)
+	shows("half an hour", key)
+	s.clock.advance(40 * time.Minute)
+	shows("the entitlement has ended", key)
+	s.change(key, "renew", `{"expires_at":"`+in(2*24*time.Hour)+`"}`).must(t, 0)
+	shows("another end", key)
+	s.change(key, "suspend", `{}`).must(t, 0)
+	s.change(key, "reinstate", `{}`).must(t, 0)
+	shows("reinstated", key)
+	s.clock.advance(3 * 24 * time.Hour)
+	shows("in the grace", key)
+	before := last.Revision
+	record()
+	if shows("the end is recorded", key); last.Revision <= before {
+		t.Errorf("the recorded end raises no revision: %d", last.Revision)
+	}
+	s.change(key, "renew", `{"expires_at":"`+in(9*24*time.Hour)+`"}`).must(t, 0)
+	shows("renewed", key)
+
+	s.product("editor", `"max_devices":3,"device_mode":"leased","lease_seconds":600`).must(t, 0)
+	key = s.license()
+	shows("a lease", key)
+	s.clock.advance(6 * time.Minute)
+	shows("the lease is renewed", key)
+	s.clock.advance(20 * time.Minute)
+	shows("a new lease", key)
+
+	elsewhere := map[string]string{
+		"Issuer": "fixed", "LicenseID": "fixed", "AccountID": "fixed", "Mode": "fixed", "DeviceID": "fixed",
+		"Nonce": "of the request", "DeviceKey": "of the request", "IssuedAt": "time", "NotBefore": "time",
+		"ExpiresAt": "time", "ID": "of each receipt", "Revision": "itself",
+		"ProductID":      "a subscription changes the product, see licensing.shown",
+		"Trial":          "an upgrade ends the trial, see licensing.shown",
+		"RevocationsAge": "a rollout changes the age, see licensing.shown",
+	}
+	for i := range reflect.TypeFor[receipt.Receipt]().NumField() {
+		name := reflect.TypeFor[receipt.Receipt]().Field(i).Name
+		if changed[name] == (elsewhere[name] != "") {
+			t.Errorf("the test changes %s: %v, and says %q", name, changed[name], elsewhere[name])
+		}
+	}
+}
