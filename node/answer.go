@@ -154,7 +154,7 @@ func (s *runner) read(
 	if lapsedBy.IsZero() && s.needsSearch(&loaded[0].Record, calls) {
 		return loaded[0], calls
 	}
-	return loaded[0], s.answerUnchanging(loaded[0], calls)
+	return loaded[0], s.answerUnchanging(&loaded[0], calls)
 }
 
 // wantOf returns what calls need to know of their record.

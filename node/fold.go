@@ -143,15 +143,14 @@ func (s *runner) run(ref licensing.Ref, record *licensing.Record, c *call, now t
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
 // returns the other calls.
-func (s *runner) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
+func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call) []*call {
 	now, err := s.timeOfTurn()
 	if err != nil {
 		answerAll(calls, err)
 		return nil
 	}
 	var rest []*call
-	var record licensing.Record
-	copied := false // record is a copy of the snapshot's
+	var record *licensing.Record // a copy of the snapshot's record; nil: to be made
 	for _, c := range calls {
 		if s.lacksReceipt(&snapshot.Record, c) {
 			c.fail(licensing.ErrClockInDoubt)
@@ -162,21 +161,21 @@ func (s *runner) answerUnchanging(snapshot store.Snapshot, calls []*call) []*cal
 			rest = append(rest, c)
 			continue
 		}
-		if !copied {
-			record, copied = snapshot.Record.Clone(), true
+		if record == nil {
+			record = new(snapshot.Record.Clone())
 		}
 		var outcome Answer
-		switch panicked := s.apply(&record, c.cmd, now, &outcome); {
+		switch panicked := s.apply(record, c.cmd, now, &outcome); {
 		case panicked:
 			c.fail(licensing.ErrInternal)
-			copied = false
+			record = nil
 			continue
 		case record.Changed:
 			rest = append(rest, c)
-			copied = false
+			record = nil
 			continue
 		case record.Touched:
-			s.seen.note(&record, c.cmd.DeviceID())
+			s.seen.note(record, c.cmd.DeviceID())
 			record.Touched = false
 		}
 		c.answer(outcome.Result, outcome.Err)
