@@ -398,7 +398,7 @@ func (l *lab) issuing() licensing.Order {
 	if l.issued++; l.issued > 1 {
 		_, _ = rand.Read(seed[:])
 	}
-	key := func(i int) licensing.LicenseKey { return seed.Key(l.keys, order.Terms.KeyPrefix, labOwner, i) }
+	key := func(i int) licensing.LicenseKey { return l.keys.SeededKey(seed, order.Terms.KeyPrefix, labOwner, i) }
 	ref := licensing.OrderRef(labOwner, order.OrderNo)
 	paying := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: ref}))(l.t)[0]
 	pay := licensing.PayOrder{Payment: order.OrderNo[len(order.OrderNo)-16:], Terms: order.Terms, Key: key(0),

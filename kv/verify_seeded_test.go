@@ -166,7 +166,7 @@ func (l *lab) claims(s specimens) (c labClaims) {
 			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
 		case claim.LicenseKey == s.own:
 			c.ownKey, c.own = string(kv.Key), "y/"+name
-		case claim.Grant != nil && claim.Grant.Key(l.keys, labOwner, 0) == s.fresh:
+		case claim.Grant != nil && l.keys.GrantKey(claim.Grant, labOwner, 0) == s.fresh:
 			c.freshKey, c.fresh = string(kv.Key), "y/"+name
 		case claim.APIKeyID != "":
 			c.key = "y/" + name
@@ -351,7 +351,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	manyKey := keyspace.OrderKey(s.many.Owner, s.many.OrderNo)
 	issueKey := keyspace.DueOf(licensing.Due{Kind: licensing.DueIssue}).Key(manyKey)
 	issueAt := "issue %s x/i/1970-01-01T00:00:00Z/" + keyspace.OwnerPath(s.many.Owner) + s.many.OrderNo
-	ofMany := func(i int) licensing.LicenseKey { return s.many.Key(l.keys, i) }
+	ofMany := func(i int) licensing.LicenseKey { return l.keys.OrderKey(&s.many, i) }
 	rolloutKey := func(at time.Time) string {
 		due := keyspace.DueOf(licensing.Due{Kind: licensing.DueRollout, At: at})
 		return due.Key(keyspace.ProductKey(labOwner, "pro"))

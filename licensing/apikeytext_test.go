@@ -14,7 +14,7 @@ import (
 
 // apiKeyText computes the text of an API key in a second way, as the expected value.
 func apiKeyText(key []byte, owner licensing.Owner, entropy [licensing.APIKeyEntropy]byte) string {
-	text := "lk_" + string(owner.Mode) + "_" + slotText(owner) + base32(new(big.Int).SetBytes(entropy[:]), 32)
+	text := "lk_" + string(owner.Mode) + "_" + licensing.SlotOf(owner).String() + base32(new(big.Int).SetBytes(entropy[:]), 32)
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))
 	return text + base32(new(big.Int).Rsh(new(big.Int).SetBytes(mac.Sum(nil)), 256-20), 4)

@@ -42,11 +42,6 @@ type GrantProgress struct {
 	Done     int // the licenses 0 to Done-1 are stored
 }
 
-// Key returns the key of the license with index i of an owner's grant.
-func (g *GrantProgress) Key(keys LicenseKeys, owner Owner, i int) LicenseKey {
-	return g.Seed.Key(keys, g.Terms.KeyPrefix, owner, i)
-}
-
 // ClaimRef names the claim of an owner's Idempotency-Key, given as its hash.
 func ClaimRef(owner Owner, hash string) Ref {
 	return Ref{Kind: KindClaim, Owner: owner, ID: hash}

@@ -33,14 +33,18 @@
 //	license_expiry.go       record the end of a license
 //	lease.go                leases of devices: give, renew and remove
 //	trial.go                trials: a license once for a device or an address, and its upgrade
+//	trialname.go            the names of trials
 //	entitlements.go         entitlements, and the versions of terms
 //	grace.go                the grace after the end of a license
 //	expiring.go             notices before the end of a license
 //	inactive.go             removal of the device that was unseen for longest
 //	licensekey.go           license ids; the value that stands for a license key inside of the service
 //	licensekeys.go          makes, parses and writes license keys, with the id key and the check key of a store
+//	seededkeys.go           the keys of orders and grants for several licenses
+//	crockford.go            Crockford's base32
 //	keycheck.go             the check characters of license keys
-//	externalkey.go          external keys: their form, how they match, their aliases and seals
+//	externalkey.go          external keys: their form, and how they match
+//	externalkeyseal.go      the aliases and seals of external keys
 //	alias.go                the record that leads from another key to a license
 //	reissue.go              new keys of a license: which keys still work; the command that makes another
 //	deviceid.go             what is wrong with a device id
@@ -73,7 +77,8 @@
 //	account.go              accounts, modes and API keys
 //	receipt.go              receipts: their times, their revision, until when they may be valid
 //	revocation.go           which receipts a change voids
-//	receiptkeys.go          the keys that sign receipts, and the secret that they are derived from
+//	receiptkeys.go          the keys that sign receipts
+//	rootsecret.go           the secret that receipt keys are derived from, and its seal
 //	apikeytext.go           texts of API keys: create and check
 //	usage.go                how much an account stores, its budget, and warnings about the budget
 //	masterkey.go            master keys, and the secrets derived from them

@@ -51,12 +51,12 @@ func (id LicenseID) Ref() Ref { return LicenseRef(id.Key("")) }
 
 // IsLicenseID reports whether a text is in the form of an id, of this or of another store.
 func IsLicenseID(text string) bool {
-	_, ok := parseLicenseID(text)
+	_, ok := ParseLicenseBlock(text)
 	return ok
 }
 
-// parseLicenseID reads the block of an id's text. It accepts only what String returns.
-func parseLicenseID(text string) (block [LicenseBlockSize]byte, ok bool) {
+// ParseLicenseBlock reads the block of an id's text. It accepts only what String returns.
+func ParseLicenseBlock(text string) (block [LicenseBlockSize]byte, ok bool) {
 	rest, ok := strings.CutPrefix(text, LicenseIDPrefix)
 	if !ok || len(rest) != licenseIDText.EncodedLen(LicenseBlockSize) {
 		return block, false
@@ -178,40 +178,8 @@ func ValidKeyPrefix(prefix string) bool {
 	return true
 }
 
-// crockfordValues holds the value of each character of the canonical form.
-var crockfordValues = func() (values [256]byte) {
-	for i := range len(crockford) {
-		values[crockford[i]] = byte(i)
-	}
-	return values
-}()
+// Reissued returns a key as an alias: the reissued key of a license that is not known yet.
+func (k LicenseKey) Reissued() LicenseKey { return k.WithBy(k.id()[slotSize:]) }
 
-// crockfordValue returns the value of a character as Crockford's base32 decoder reads it; -1 if the
-// character is invalid. https://www.crockford.com/base32.html
-func crockfordValue(c byte) int {
-	if 'a' <= c && c <= 'z' {
-		c -= 'a' - 'A'
-	}
-	switch c {
-	case 'O':
-		return 0
-	case 'I', 'L':
-		return 1
-	}
-	return strings.IndexByte(crockford, c)
-}
-
-// upperASCII is strings.ToUpper for ASCII only: Unicode folding would turn other letters, such as ı or
-// ſ, into letters that a prefix may have.
-func upperASCII(s string) string {
-	if !strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz") {
-		return s
-	}
-	upper := []byte(s)
-	for i, c := range upper {
-		if 'a' <= c && c <= 'z' {
-			upper[i] = c - ('a' - 'A')
-		}
-	}
-	return string(upper)
-}
+// PackedKey returns the key whose packed form is the bytes of an id, a prefix and a dash. The key keeps the string.
+func PackedKey(packed string) LicenseKey { return LicenseKey{packed} }

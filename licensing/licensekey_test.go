@@ -191,7 +191,7 @@ func TestMintIsTheContractsForm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		prefix, owner, entropy := "LIC", ownerOf(rng), entropyOf(rng)
-		body := slotText(owner) + base32(new(big.Int).Rsh(new(big.Int).SetBytes(entropy[:]), 1), 19)
+		body := licensing.SlotOf(owner).String() + base32(new(big.Int).Rsh(new(big.Int).SetBytes(entropy[:]), 1), 19)
 		want := grouped(prefix, body+checkCharacters(checkKey, body))
 		got := keys.mint(prefix, owner, entropy)
 		if got != want || !keyShape.MatchString(got) {

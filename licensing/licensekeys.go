@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/binary"
 	"strings"
 )
 
@@ -89,18 +88,7 @@ func (k LicenseKeys) Mint(prefix string, owner Owner, entropy [LicenseKeyEntropy
 
 // MintReissued returns another key for a license of an owner, as an alias.
 func (k LicenseKeys) MintReissued(prefix string, owner Owner, entropy [LicenseKeyEntropy]byte) LicenseKey {
-	return k.Mint(prefix, owner, entropy).reissued()
-}
-
-// reissued returns a key as an alias.
-func (k LicenseKey) reissued() LicenseKey { return k.WithBy(k.id()[slotSize:]) }
-
-// derive returns the random bytes of the key with index i of a grant with the seed. The seed is stored, so it takes the
-// id key to derive them.
-func (k LicenseKeys) derive(seed [32]byte, i int) [LicenseKeyEntropy]byte {
-	mac := hmac.New(sha256.New, k.grants)
-	mac.Write(binary.BigEndian.AppendUint64(seed[:], uint64(i)))
-	return [LicenseKeyEntropy]byte(mac.Sum(nil))
+	return k.Mint(prefix, owner, entropy).Reissued()
 }
 
 // IsKeyForm reports whether a text is in the form of a license key, of this or of another store. It can't know whether
@@ -160,10 +148,10 @@ func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err 
 	id := k.encrypt(mac, body)
 	buffer := append(make([]byte, 0, len(id)+MaxKeyPrefix+1+keyBodyLength), id[:]...)
 	all := string(appendKey(buffer, prefix, body, check))
-	canonical = all[prefixAt:]
-	key = LicenseKey{all[:prefixAt+len(prefix)+1]}
+	canonical = all[len(id):]
+	key = PackedKey(all[:len(id)+len(prefix)+1])
 	if reissued {
-		key = key.reissued()
+		key = key.Reissued()
 	}
 	return key, canonical, nil
 }
@@ -187,7 +175,7 @@ func (k LicenseKeys) Text(key LicenseKey) string {
 // ParseID returns the id with the text that [LicenseID.String] returned. Any other text is the id of no license of this
 // store: ok is false.
 func (k LicenseKeys) ParseID(text string) (id LicenseID, ok bool) {
-	block, ok := parseLicenseID(text)
+	block, ok := ParseLicenseBlock(text)
 	if !ok {
 		return LicenseID{}, false
 	}

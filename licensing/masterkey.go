@@ -3,7 +3,6 @@ package licensing
 import (
 	"crypto/hkdf"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -269,10 +268,6 @@ func (k MasterKey) payToken(orderNo string, salt [16]byte) (string, error) {
 
 // HashPayToken returns the hash by which an order recognizes its pay token. As with API keys, a plain hash suffices.
 func HashPayToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
-
-func crockfordText(b []byte) string {
-	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)
-}
 
 // HopKeys derives the keys that authenticate commands between nodes: one of each master key, by its
 // id.

@@ -391,8 +391,8 @@ func TestValidOrderNo(t *testing.T) {
 		}
 	}
 	f(good, true)
-	f(licensing.NewOrderNo(keyOwner, "01ARZ3NDEKTSV4RRFFQ69G5FAV"), true)
-	f(licensing.NewOrderNo(keyOwner, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"), true)
+	f(licensing.NewOrderNo(shop, "01ARZ3NDEKTSV4RRFFQ69G5FAV"), true)
+	f(licensing.NewOrderNo(shop, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"), true)
 	f("ord_"+strings.Repeat("0", 28), true)
 
 	f("", false)

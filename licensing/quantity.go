@@ -12,11 +12,6 @@ func SizeOfLicenses(n int) Size { return Size{Bytes: 512 * int64(n), Keys: 3 * i
 // continues the issue of these licenses makes the same keys.
 type KeySeed [32]byte
 
-// Key returns the key of an owner's license with index i.
-func (s KeySeed) Key(keys LicenseKeys, prefix string, owner Owner, i int) LicenseKey {
-	return keys.Mint(prefix, owner, keys.derive(s, i))
-}
-
 // Licenses returns how many licenses the order is for.
 func (o *Order) Licenses() int { return max(o.Quantity, 1) }
 
@@ -37,20 +32,12 @@ func (o *Order) Issuing() bool {
 	return !o.LicenseKey.IsZero() && o.RefundedAt.IsZero() && !o.RefundDue && o.LicensesIssued < o.Quantity
 }
 
-// Key returns the first key of the order's license with index i. The license may have another key now.
-func (o *Order) Key(keys LicenseKeys, i int) LicenseKey {
-	if i == 0 {
-		return o.LicenseKey
-	}
-	return o.KeySeed.Key(keys, o.Terms.KeyPrefix, o.Owner, i)
-}
-
 // IssueLicenses issues the next licenses of a paid order. It is a no-op if the order has other licenses than From says,
 // since another node was first, or if the issue was stopped: so it may be repeated. It is also a no-op if an earlier
 // command in the same transaction has issued licenses: a transaction has room for only some.
 type IssueLicenses struct {
 	From int          // how many licenses the order has
-	Keys []LicenseKey // of the next licenses, see Order.Key
+	Keys []LicenseKey // of the next licenses, see [LicenseKeys.OrderKey]
 }
 
 // DeviceID is empty: no device is touched.

@@ -208,12 +208,12 @@ func TestKeySeed(t *testing.T) {
 	grant := licensing.GrantProgress{Seed: seed, Terms: licensing.Terms{KeyPrefix: "LIC"}}
 	o := ordered(nil).Order
 	o.Quantity, o.KeySeed, o.Terms.KeyPrefix = 9, seed, "LIC"
-	o.LicenseKey = seed.Key(keysForTest, "LIC", o.Owner, 0)
+	o.LicenseKey = keysForTest.SeededKey(seed, "LIC", o.Owner, 0)
 	seen := map[licensing.LicenseKey]bool{}
 	for i := range 9 {
-		key := o.Key(keysForTest, i)
-		if seen[key] || key != grant.Key(keysForTest, o.Owner, i) ||
-			key == (licensing.KeySeed{1}).Key(keysForTest, "LIC", o.Owner, i) {
+		key := keysForTest.OrderKey(o, i)
+		if seen[key] || key != keysForTest.GrantKey(&grant, o.Owner, i) ||
+			key == keysForTest.SeededKey(licensing.KeySeed{1}, "LIC", o.Owner, i) {
 			t.Errorf("key %d is %v", i, key)
 		}
 		seen[key] = true

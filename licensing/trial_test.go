@@ -240,26 +240,6 @@ func TestTrialKeepsItsTerms(t *testing.T) {
 	}
 }
 
-func TestTrialNames(t *testing.T) {
-	keys := NewLicenseKeys(NewKeyCheck([]byte("check")), NewIDKey([IDKeySize]byte{1}))
-	once := TrialTerms{PerEmail: true}
-	name := keys.TrialOf(trialOwner, "pro", TrialTerms{}, "pc", "")
-	byEmail := keys.TrialOf(trialOwner, "pro", once, "pc", "Ada@Example.com")
-	if byEmail != keys.TrialOf(trialOwner, "pro", once, "mac", "ada@example.com") {
-		t.Error("an address in another case is another trial")
-	}
-	others := []TrialName{name, byEmail,
-		keys.TrialOf(trialOwner, "lite", TrialTerms{}, "pc", ""),
-		keys.TrialOf(trialOwner, "pro", TrialTerms{}, "mac", ""),
-		keys.TrialOf(Owner{"acct_1", Test}, "pro", TrialTerms{}, "pc", ""),
-		keys.TrialOf(trialOwner, "pro", once, "", "pc"),
-		TrialName(keys.TrialDeviceOf(name, "pc")), TrialName(keys.TrialDeviceOf(byEmail, "pc"))}
-	slices.SortFunc(others, func(a, b TrialName) int { return slices.Compare(a[:], b[:]) })
-	if len(slices.Compact(others)) != len(others) {
-		t.Errorf("equal names among %x", others)
-	}
-}
-
 func TestBudgetOfTrials(t *testing.T) {
 	for _, test := range []struct {
 		budget Budget

@@ -221,7 +221,7 @@ func TestListening(t *testing.T) {
 
 func TestValidEndpointID(t *testing.T) {
 	for id, want := range map[string]bool{
-		licensing.NewEndpointID(keyOwner, "01JD4Q8X2M7R3N5T9V1W4Y6Z8A"): true,
+		licensing.NewEndpointID(shop, "01JD4Q8X2M7R3N5T9V1W4Y6Z8A"): true,
 		"we_0": true, "we_": false, "we": false, "we_A": false, "key_0": false, "we_0/": false, "we_\x00": false,
 		"we_" + string(make([]byte, 61)): false,
 	} {

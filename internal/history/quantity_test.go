@@ -125,7 +125,7 @@ func (o *orderAt) keys(owner licensing.Owner) (keys []licensing.LicenseKey) {
 		return []licensing.LicenseKey{o.key}
 	}
 	for i := range o.issued {
-		keys = append(keys, o.seed.Key(testKeys, "LIC", owner, i))
+		keys = append(keys, testKeys.SeededKey(o.seed, "LIC", owner, i))
 	}
 	return keys
 }

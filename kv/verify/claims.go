@@ -127,7 +127,7 @@ func (v *claimChecks) checkGranted(
 		return // keys can't be derived
 	}
 	for i := range g.Done {
-		id := g.Key(*v.cfg.Keys, owner, i).ID()
+		id := v.cfg.Keys.GrantKey(g, owner, i).ID()
 		v.want(keyspace.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("license_missing", "its license %s, number %d, does not exist", id, i)

@@ -179,7 +179,7 @@ func (v *recordChecks) checkOrderLicenses(o *licensing.Order, bad func(rule, for
 		return
 	}
 	for i := range o.LicensesIssued {
-		key := o.KeySeed.Key(*v.cfg.Keys, o.Terms.KeyPrefix, o.Owner, i)
+		key := v.cfg.Keys.SeededKey(o.KeySeed, o.Terms.KeyPrefix, o.Owner, i)
 		switch {
 		case i > 0:
 			v.checkOrderLicense(o, key, bad)

@@ -122,7 +122,7 @@ func (g *grantRun) takeExternalKey(ctx context.Context) error {
 	if g.in.ExternalKey == "" {
 		return nil
 	}
-	id := g.progress.Key(g.cfg.LicenseKeys, g.owner, 0).ID()
+	id := g.cfg.LicenseKeys.GrantKey(&g.progress, g.owner, 0).ID()
 	var err error
 	g.newAlias, g.sealedKey, err = g.aliases.newAlias(ctx, g.owner, id, g.in.ExternalKey)
 	return err
@@ -195,7 +195,7 @@ func (g *grantRun) commit(ctx context.Context, writes []store.Write) error {
 
 // license returns a new license, the one with index i of the grant.
 func (g *grantRun) license(i int) *licensing.License {
-	key := g.progress.Key(g.cfg.LicenseKeys, g.owner, i)
+	key := g.cfg.LicenseKeys.GrantKey(&g.progress, g.owner, i)
 	l := g.progress.Terms.Issue(key, g.owner, g.in.ProductID, "", g.engine.Now())
 	if g.in.MaxDevices != nil {
 		l.MaxDevices = *g.in.MaxDevices
@@ -285,7 +285,7 @@ const maxWithDevices = 16
 func (g *grantRun) read(ctx context.Context, from int, into []store.LicenseView) error {
 	keys := make([]licensing.LicenseKey, len(into))
 	for i := range keys {
-		keys[i] = g.progress.Key(g.cfg.LicenseKeys, g.owner, from+i)
+		keys[i] = g.cfg.LicenseKeys.GrantKey(&g.progress, g.owner, from+i)
 	}
 	views, err := g.cfg.Queries.ReadLicenses(ctx, keys, 0)
 	if err != nil {

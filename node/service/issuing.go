@@ -42,7 +42,7 @@ func (c *core) newKeys(pay *licensing.PayOrder, order *licensing.Order) (err err
 	}
 	first := make([]licensing.LicenseKey, min(order.Quantity, store.MaxNewLicenses))
 	for i := range first {
-		first[i] = pay.Seed.Key(c.cfg.LicenseKeys, pay.Terms.KeyPrefix, order.Owner, i)
+		first[i] = c.cfg.LicenseKeys.SeededKey(pay.Seed, pay.Terms.KeyPrefix, order.Owner, i)
 	}
 	pay.Key, pay.More = first[0], first[1:]
 	return nil
@@ -52,7 +52,7 @@ func (c *core) newKeys(pay *licensing.PayOrder, order *licensing.Order) (err err
 func (c *core) firstKeys(order *licensing.Order, from, to int) []licensing.LicenseKey {
 	keys := make([]licensing.LicenseKey, 0, max(to-from, 0))
 	for i := from; i < to; i++ {
-		keys = append(keys, order.Key(c.cfg.LicenseKeys, i))
+		keys = append(keys, c.cfg.LicenseKeys.OrderKey(order, i))
 	}
 	return keys
 }

@@ -41,7 +41,7 @@ func wantLicenses(t *testing.T, db *kv.Store, owner licensing.Owner, orderNo str
 		t.Fatalf("the order has %d licenses and %d keys, want %d", order.Issued(), len(keys), want)
 	}
 	for i, key := range keys {
-		if key != order.KeySeed.Key(nodetest.LicenseKeys, "LIC", owner, i) {
+		if key != nodetest.LicenseKeys.SeededKey(order.KeySeed, "LIC", owner, i) {
 			t.Errorf("key %d does not follow from the seed", i)
 		}
 	}

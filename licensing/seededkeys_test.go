@@ -12,17 +12,17 @@ func TestGrantKeys(t *testing.T) {
 	grant := licensing.GrantProgress{Seed: [32]byte{1}, Terms: licensing.Terms{KeyPrefix: "PRO"}}
 	seen := map[licensing.LicenseKey]bool{}
 	for i := range 1000 {
-		key := grant.Key(keys.LicenseKeys, keyOwner, i)
+		key := keys.GrantKey(&grant, keyOwner, i)
 		if parsed, _, err := keys.Parse(keys.Text(key)); err != nil || parsed != key || key.Prefix() != "PRO" {
 			t.Fatalf("key %d is %s: %v", i, key, err)
 		}
-		if seen[key] || grant.Key(keys.LicenseKeys, keyOwner, i) != key {
+		if seen[key] || keys.GrantKey(&grant, keyOwner, i) != key {
 			t.Fatalf("key %d is not its own", i)
 		}
 		seen[key] = true
 	}
 	other := licensing.GrantProgress{Seed: [32]byte{2}, Terms: grant.Terms}
-	if seen[other.Key(keys.LicenseKeys, keyOwner, 0)] {
+	if seen[keys.GrantKey(&other, keyOwner, 0)] {
 		t.Error("two grants share a key")
 	}
 }
