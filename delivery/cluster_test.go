@@ -28,6 +28,7 @@ import (
 	"licet/kv/deliveries"
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/clocks"
@@ -47,7 +48,7 @@ const (
 type testCluster struct {
 	t            *testing.T
 	endpoints    []string
-	ring         licensing.MasterRing
+	ring         keyring.MasterRing
 	clockOffset  atomic.Int64       // of the clock of all nodes
 	clockStopped atomic.Int64       // when the clock was stopped, in nanoseconds; 0: the clock runs
 	clocks       *clocks.Comparison // of the next node; nil: the node trusts its clock
@@ -66,7 +67,7 @@ func newTestCluster(t *testing.T) *testCluster {
 	}
 	key := make([]byte, 32)
 	var err error
-	if l.ring, err = licensing.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
+	if l.ring, err = keyring.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
 		t.Fatal(err)
 	}
 	return l

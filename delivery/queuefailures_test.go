@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 )
 
@@ -52,7 +53,7 @@ func TestSecretThatIsMissing(t *testing.T) {
 	first, second := make([]byte, 32), make([]byte, 32)
 	second[0] = 1
 	encode := base64.StdEncoding.EncodeToString
-	ring, err := licensing.ParseMasterRing("m2:" + encode(second) + "\nm1:" + encode(first) + "\n")
+	ring, err := keyring.ParseMasterRing("m2:" + encode(second) + "\nm1:" + encode(first) + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"licet/handlers"
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/metrics/tracing"
 	"licet/node"
@@ -32,7 +33,7 @@ import (
 func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
 	db := newMemStore()
-	key := serviceKeys.Mint("EDITOR", ownerAcme, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	key := serviceKeys.Mint("EDITOR", ownerAcme, [keyring.LicenseKeyEntropy]byte{1, 2, 3})
 	db.records[licensing.LicenseRef(key)] = &memRecord{
 		revision: 1,
 		record: licensing.Record{License: &licensing.License{

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
@@ -18,8 +19,8 @@ import (
 
 // BenchmarkReadActivation decodes and checks the body of an activation.
 func BenchmarkReadActivation(b *testing.B) {
-	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)), licensing.IDKey{})
-	key := keys.Mint("EDITOR", licensing.Owner{AccountID: "acct_acme"}, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	keys := keyring.NewLicenseKeys(keyring.NewKeyCheck(bytes.Repeat([]byte{7}, 32)), keyring.IDKey{})
+	key := keys.Mint("EDITOR", licensing.Owner{AccountID: "acct_acme"}, [keyring.LicenseKeyEntropy]byte{1, 2, 3})
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	engine := node.Config{LicenseKeys: keys, Clock: time.Now, Metrics: instruments}
 	s := New(Config{Node: service.New(service.Config{Config: engine}), Metrics: instruments})

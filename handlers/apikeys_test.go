@@ -10,6 +10,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 )
 
@@ -96,7 +97,7 @@ func TestAPIKeyLife(t *testing.T) {
 func (s *memStore) keyOf(text string) licensing.APIKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.keys[licensing.HashAPIKey(text)]
+	return s.keys[keyring.HashAPIKey(text)]
 }
 
 // TestAPIKeyExpires uses a key until its time is over.

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node/service"
 	"licet/node/store"
@@ -16,7 +17,7 @@ import (
 
 // TestRenderEvent renders events of newer versions, and events that can't be rendered.
 func TestRenderEvent(t *testing.T) {
-	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")), licensing.IDKey{})
+	keys := keyring.NewLicenseKeys(keyring.NewKeyCheck([]byte("check key")), keyring.IDKey{})
 	s := &Server{events: eventRenderer{renderer: &renderer{keys: keys},
 		metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), log: zerolog.Nop()}}
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678e6, time.UTC)
@@ -34,7 +35,7 @@ func TestRenderEvent(t *testing.T) {
 		}
 		return got
 	}
-	key := keys.Mint("LIC", licensing.Owner{}, [licensing.LicenseKeyEntropy]byte{1})
+	key := keys.Mint("LIC", licensing.Owner{}, [keyring.LicenseKeyEntropy]byte{1})
 	paused := licensing.Event{Type: "license.paused",
 		License: &licensing.License{Key: key, ProductID: "pro"},
 		Members: []licensing.EventMember{

@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
 var _ store.Keys = (*memStore)(nil)
 
 // CheckRing accepts every ring.
-func (*memStore) CheckRing(context.Context, licensing.MasterRing) error { return nil }
+func (*memStore) CheckRing(context.Context, keyring.MasterRing) error { return nil }
 
-func (*memStore) UseMaster(context.Context, licensing.MasterKey) error { return nil }
+func (*memStore) UseMaster(context.Context, keyring.MasterKey) error { return nil }
 
 func (s *memStore) CreateAPIKey(_ context.Context, key licensing.APIKey, claims ...store.Write) error {
 	s.mu.Lock()

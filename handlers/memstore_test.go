@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -67,7 +68,7 @@ func newMemStore() *memStore {
 func (s *memStore) addKey(text string, key licensing.APIKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key.Hash = licensing.HashAPIKey(text)
+	key.Hash = keyring.HashAPIKey(text)
 	if key.ID == "" {
 		key.ID = keyID(text)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"licet/handlers/paypage"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/payment"
 )
 
@@ -29,7 +30,7 @@ const (
 func payPath(orderNo, token string) string { return payPrefix + orderNo + "/" + token }
 
 // PayURL returns the address of the pay page of an unpaid order, for a provider that sends the buyer back.
-func PayURL(publicURL string, ring licensing.MasterRing, order *licensing.Order) (string, error) {
+func PayURL(publicURL string, ring keyring.MasterRing, order *licensing.Order) (string, error) {
 	token, err := ring.PayToken(order)
 	if err != nil {
 		return "", err
@@ -40,7 +41,7 @@ func PayURL(publicURL string, ring licensing.MasterRing, order *licensing.Order)
 // payLinks makes the addresses of pay pages.
 type payLinks struct {
 	publicURL string
-	ring      licensing.MasterRing
+	ring      keyring.MasterRing
 	log       zerolog.Logger
 	missing   sync.Map // ids of master keys that the node has logged
 }

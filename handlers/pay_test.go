@@ -9,6 +9,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/payment"
 )
 
@@ -242,7 +243,7 @@ func TestPayPageProblems(t *testing.T) {
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
 	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
 		Currency: "USD",
-		PayHash:  licensing.HashPayToken("token"), ExpiresAt: s.clock.Now().Add(time.Hour)}
+		PayHash:  keyring.HashPayToken("token"), ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	s.send("POST", "/pay/"+order.OrderNo+"/token", "", "action=pay", asForm...).mustPage(t, 409)
 }

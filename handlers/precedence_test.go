@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // absentKey returns a valid license key without a license.
 func absentKey() string {
-	return serviceKeys.Text(serviceKeys.Mint("LIC", ownerAcme, [licensing.LicenseKeyEntropy]byte{42}))
+	return serviceKeys.Text(serviceKeys.Mint("LIC", ownerAcme, [keyring.LicenseKeyEntropy]byte{42}))
 }
 
 // A request with two faults gets the error that comes first in the contract.

@@ -14,6 +14,7 @@ import (
 	"licet/handlers"
 	"licet/handlers/limits"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/service"
 )
@@ -587,7 +588,7 @@ func TestUnknownLicensesAtOnce(t *testing.T) {
 	const sent, limit = 2600, 5024
 	s := newService(t, behindProxy, func(h *handlers.Config, _ *service.Config) { h.RequestTimeout = time.Minute })
 	look := func(i int) wire {
-		entropy := [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
+		entropy := [keyring.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
 		return activation(serviceKeys.Text(serviceKeys.Mint("LIC", ownerAcme, entropy)), `"device_id":"d1"`)
 	}
 	began, refused, goOn := make(chan struct{}, sent), make(chan struct{}, sent), make(chan struct{})

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // TestRequestIDsHoldNoSecret: the service replaces an id that contains a secret, wherever in the id and in any case,
 // also in a refusal on the connection. It keeps ids that only look similar.
 func TestRequestIDsHoldNoSecret(t *testing.T) {
 	t.Parallel()
-	key := serviceKeys.Text(serviceKeys.Mint("EDITOR", ownerAcme, [licensing.LicenseKeyEntropy]byte{1, 2, 3}))
+	key := serviceKeys.Text(serviceKeys.Mint("EDITOR", ownerAcme, [keyring.LicenseKeyEntropy]byte{1, 2, 3}))
 	mistyped := key[:len(key)-1] + "0"
 	if strings.HasSuffix(key, "0") {
 		mistyped = key[:len(key)-1] + "1"

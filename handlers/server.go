@@ -20,6 +20,7 @@ import (
 	"licet/handlers/paypage"
 	"licet/internal/fair"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
@@ -46,7 +47,7 @@ type Config struct {
 
 	// Ring derives the API secrets that clients sign requests with, and the pay tokens of orders. The
 	// admin listener does not use it.
-	Ring licensing.MasterRing
+	Ring keyring.MasterRing
 	// Webhooks decides which URLs webhook endpoints may have, and Pings sends them test messages.
 	// The admin listener uses neither.
 	Webhooks webhook.Policy
@@ -249,5 +250,5 @@ func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig 
 // renderer makes the parts of answers that need more than a record: the texts of license keys, and links to pay pages.
 type renderer struct {
 	payLinks payLinks
-	keys     licensing.LicenseKeys
+	keys     keyring.LicenseKeys
 }

@@ -20,6 +20,7 @@ import (
 	"licet/delivery/webhook"
 	"licet/handlers"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
@@ -41,8 +42,8 @@ var (
 )
 
 // serviceKeys are the service's license keys.
-var serviceKeys = licensing.NewLicenseKeys(licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
-	licensing.NewIDKey([licensing.IDKeySize]byte{7}))
+var serviceKeys = keyring.NewLicenseKeys(keyring.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
+	keyring.NewIDKey([keyring.IDKeySize]byte{7}))
 
 // parsedKey returns the license key with a text.
 func parsedKey(text string) licensing.LicenseKey {
@@ -57,7 +58,7 @@ func parsedKey(text string) licensing.LicenseKey {
 func testKey(name string) string { return keyOf(ownerAcme, name) }
 
 func keyOf(owner licensing.Owner, name string) string {
-	var entropy [licensing.APIKeyEntropy]byte
+	var entropy [keyring.APIKeyEntropy]byte
 	copy(entropy[:], name)
 	return serviceKeys.MintAPIKey(owner, entropy)
 }
@@ -216,9 +217,9 @@ func newService(t *testing.T, options ...option) *fixture {
 	return s
 }
 
-func testRing(t *testing.T) licensing.MasterRing {
+func testRing(t *testing.T) keyring.MasterRing {
 	t.Helper()
-	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
+	ring, err := keyring.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 )
 
@@ -32,8 +33,8 @@ func newSigningService(t *testing.T) *fixture {
 
 // withRing makes a service have a master key.
 func withRing(c *handlers.Config, _ *service.Config) {
-	ring, err := licensing.ParseMasterRing("m1:" +
-		base64.StdEncoding.EncodeToString(make([]byte, licensing.MasterKeySize)))
+	ring, err := keyring.ParseMasterRing("m1:" +
+		base64.StdEncoding.EncodeToString(make([]byte, keyring.MasterKeySize)))
 	if err != nil {
 		panic(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -54,7 +55,7 @@ func (s *apiKeys) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims
 func (s *apiKeys) storeNewAPIKey(
 	ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write,
 ) error {
-	if own := licensing.SlotOf(key.Owner); !own.In(key.ID) || licensing.SlotOfHash(key.Hash) != own {
+	if own := licensing.SlotOf(key.Owner); !own.In(key.ID) || keyring.SlotOfHash(key.Hash) != own {
 		return layout.Internal(errOtherSlot)
 	}
 	if err := s.registerOwner(ctx, key.Owner); err != nil {

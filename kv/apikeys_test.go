@@ -16,6 +16,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // newAPIKey makes a key that is not stored.
@@ -24,7 +25,7 @@ func newAPIKey() licensing.APIKey { return newAPIKeyOf(licenseOwner) }
 func newAPIKeyOf(owner licensing.Owner) licensing.APIKey {
 	id := licensing.NewAPIKeyID(owner, ulid.Make().String())
 	return licensing.APIKey{
-		ID: id, Hash: licensing.HashAPIKey("lk_test_" + licensing.SlotOf(owner).String() + rand.Text()), Owner: owner,
+		ID: id, Hash: keyring.HashAPIKey("lk_test_" + licensing.SlotOf(owner).String() + rand.Text()), Owner: owner,
 		Name: "shop", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: kvtest.Time,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -25,7 +26,7 @@ func newKey(t testing.TB) licensing.LicenseKey { return newKeyOf(t, licenseOwner
 
 func newKeyOf(t testing.TB, owner licensing.Owner) licensing.LicenseKey {
 	t.Helper()
-	var entropy [licensing.LicenseKeyEntropy]byte
+	var entropy [keyring.LicenseKeyEntropy]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -49,7 +50,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	record := licensing.NewOrder(&licensing.Order{
 		OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner, ProductID: "pro",
 		Amount: 100, Currency: "USD",
-		PayHash: licensing.HashPayToken("token"), Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
+		PayHash: keyring.HashPayToken("token"), Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
 		ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)

@@ -20,6 +20,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -87,7 +88,7 @@ func (l *eventsLab) listen(owners ...licensing.Owner) {
 func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
-	var entropy [licensing.LicenseKeyEntropy]byte
+	var entropy [keyring.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
 	made.Owner, made.Key = owner, kvtest.Keys.Mint("LIC", owner, entropy)
 	ref := licensing.LicenseRef(made.Key)

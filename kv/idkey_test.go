@@ -11,27 +11,27 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/kv/verify"
-	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // masterKeys makes master keys with these ids, and returns a function that makes rings of them.
-func masterKeys(t *testing.T, ids ...string) func(ids ...string) licensing.MasterRing {
+func masterKeys(t *testing.T, ids ...string) func(ids ...string) keyring.MasterRing {
 	t.Helper()
 	lines := map[string]string{}
 	for i, id := range ids {
-		lines[id] = kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t).Line() + "\n"
+		lines[id] = kvtest.Must(keyring.NewMasterKey(id, [keyring.MasterKeySize]byte{byte(i)}))(t).Line() + "\n"
 	}
-	return func(ids ...string) licensing.MasterRing {
+	return func(ids ...string) keyring.MasterRing {
 		var text string
 		for _, id := range ids {
 			text += lines[id]
 		}
-		return kvtest.Must(licensing.ParseMasterRing(text))(t)
+		return kvtest.Must(keyring.ParseMasterRing(text))(t)
 	}
 }
 
 // useMasters puts master keys with these ids into use, and returns a function that makes rings of them.
-func (l *lab) useMasters(ids ...string) func(ids ...string) licensing.MasterRing {
+func (l *lab) useMasters(ids ...string) func(ids ...string) keyring.MasterRing {
 	l.t.Helper()
 	ring := masterKeys(l.t, ids...)
 	for _, id := range ids {
@@ -52,7 +52,7 @@ func (l *lab) forgetIDKey() {
 
 // replaceMaster makes an id key under a master key with the id old, seals it anew under one with the id new, and
 // returns a function that makes rings of both.
-func (l *lab) replaceMaster() func(ids ...string) licensing.MasterRing {
+func (l *lab) replaceMaster() func(ids ...string) keyring.MasterRing {
 	l.t.Helper()
 	l.forgetIDKey()
 	ring := masterKeys(l.t, "old", "new")
@@ -67,7 +67,7 @@ func TestIDKeyIsMadeOnce(t *testing.T) {
 	l := newLab(t)
 	l.forgetIDKey()
 	ring := masterKeys(t, "m")("m")
-	keys := make([]licensing.IDKey, 16)
+	keys := make([]keyring.IDKey, 16)
 	var nodes sync.WaitGroup
 	for i := range keys {
 		nodes.Go(func() {
@@ -79,7 +79,7 @@ func TestIDKeyIsMadeOnce(t *testing.T) {
 	}
 	nodes.Wait()
 	for _, key := range keys {
-		if key != keys[0] || key == (licensing.IDKey{}) {
+		if key != keys[0] || key == (keyring.IDKey{}) {
 			t.Fatal("two nodes have two id keys")
 		}
 	}
@@ -95,7 +95,7 @@ func TestIDKeyIsSealedAnew(t *testing.T) {
 	l := newLab(t)
 	l.forgetIDKey()
 	ring := masterKeys(t, "old", "new")
-	open := func(ids ...string) (licensing.IDKey, error) { return l.store.IDKey(l.ctx(), ring(ids...), rand.Reader) }
+	open := func(ids ...string) (keyring.IDKey, error) { return l.store.IDKey(l.ctx(), ring(ids...), rand.Reader) }
 	key := kvtest.Must(open("old"))(t)
 	retire := func(why string) {
 		t.Helper()

@@ -18,6 +18,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -112,7 +113,7 @@ func crowd(t testing.TB, n int) licensing.Owner {
 		} else if i%100 == 0 {
 			at = at.Add(time.Millisecond)
 		}
-		var entropy [licensing.LicenseKeyEntropy]byte
+		var entropy [keyring.LicenseKeyEntropy]byte
 		binary.BigEndian.PutUint64(entropy[:], random.Uint64())
 		binary.BigEndian.PutUint64(entropy[4:], random.Uint64())
 		license := layout.License{License: *licensing.DefaultTerms().Issue(kvtest.Keys.Mint("LIC", owner,

@@ -11,12 +11,13 @@ import (
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/keyspace"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // CheckRing compares a ring with the fingerprints of the master keys that the
 // store uses. The ring may have keys that the store does not use yet. It may also have retired keys, unless new
 // secrets would be derived from them.
-func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
+func (s *apiKeys) CheckRing(ctx context.Context, ring keyring.MasterRing) error {
 	current := ring.Current().ID
 	response, err := s.etcd.Txn(ctx, "check_ring", nil, []clientv3.Op{
 		clientv3.OpGet(keyspace.MastersPrefix, clientv3.WithPrefix()),
@@ -49,7 +50,7 @@ func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) erro
 }
 
 // UseMaster notes that secrets are derived from a master key from now on. It refuses a retired master key.
-func (s *apiKeys) UseMaster(ctx context.Context, master licensing.MasterKey) error {
+func (s *apiKeys) UseMaster(ctx context.Context, master keyring.MasterKey) error {
 	print, err := master.Fingerprint()
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (s *apiKeys) UseMaster(ctx context.Context, master licensing.MasterKey) err
 	return errOtherMaster(master.ID)
 }
 
-func matches(master licensing.MasterKey, fingerprint []byte) (bool, error) {
+func matches(master keyring.MasterKey, fingerprint []byte) (bool, error) {
 	print, err := master.Fingerprint()
 	return subtle.ConstantTimeCompare(print[:], fingerprint) == 1, err
 }

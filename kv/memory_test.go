@@ -11,6 +11,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -272,7 +273,7 @@ func BenchmarkOwnerOf(b *testing.B) {
 		b.Fatal(err)
 	}
 	s := &Store{memory: m}
-	key := kvtest.Keys.Mint("LIC", kvtest.Owner, [licensing.LicenseKeyEntropy]byte{1})
+	key := kvtest.Keys.Mint("LIC", kvtest.Owner, [keyring.LicenseKeyEntropy]byte{1})
 	l := &licensing.License{Key: key, Owner: kvtest.Owner, CreatedAt: kvtest.Time}
 	value := (&layout.License{License: *l}).Encode()
 	m.note(key.ID(), cachedValue{revision: 1, value: value})

@@ -13,6 +13,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -32,7 +33,7 @@ func TestIDsOfOtherSlots(t *testing.T) {
 	granted.Key = newKeyOf(t, stranger)
 	order := licensing.NewOrder(&licensing.Order{
 		OrderNo: licensing.NewOrderNo(stranger, ulid.Make().String()), Owner: countsOwner, ProductID: "pro",
-		Amount: 100, Currency: "USD", PayHash: licensing.HashPayToken("token"), Terms: licensing.DefaultTerms(),
+		Amount: 100, Currency: "USD", PayHash: keyring.HashPayToken("token"), Terms: licensing.DefaultTerms(),
 		CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.AddDate(0, 0, 1),
 	}, licensing.System)
 	unpaid, paying := createOrder(t, s)

@@ -9,6 +9,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/verify"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // TestRetireMaster retires a master key when nothing is derived from it, by a
@@ -68,7 +69,7 @@ func TestRetireMaster(t *testing.T) {
 	if err := s.RetireMaster(l.ctx(), "new", done); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("the master key in use was retired: %v", err)
 	}
-	for _, good := range []licensing.MasterRing{ring("new"), ring("new", "old")} {
+	for _, good := range []keyring.MasterRing{ring("new"), ring("new", "old")} {
 		if err := s.CheckRing(l.ctx(), good); err != nil {
 			t.Errorf("%v: %v", good, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
@@ -164,7 +165,7 @@ func (s *core) Space() store.Space { return s.etcd.Space() }
 
 // KeyCheck returns the store's check of license keys. On a new store, the first call makes the check key out of
 // entropy; the check key never changes.
-func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
+func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (keyring.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
 	if stored, err := s.etcd.Get(ctx, "check_key", keyspace.CheckKey); err != nil || stored != nil {
 		return keyCheckOf(stored, err)
@@ -172,7 +173,7 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyC
 	// The store is new: all slots are here.
 	fresh := make([]byte, keyspace.CheckKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
-		return licensing.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
+		return keyring.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}
 	response, err := s.etcd.Txn(ctx, "check_key",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(keyspace.CheckKey), "=", 0)},
@@ -180,7 +181,7 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyC
 			clientv3.OpPut(keyspace.CheckKey, string(fresh)), clientv3.OpGet(keyspace.CheckKey)},
 		[]clientv3.Op{clientv3.OpGet(keyspace.CheckKey)})
 	if err != nil {
-		return licensing.KeyCheck{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
+		return keyring.KeyCheck{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	// The stored key, from any writer: also our own key, if an attempt with a lost answer landed.
 	gets := response.Responses
@@ -188,14 +189,14 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyC
 	return keyCheckOf(stored, nil)
 }
 
-func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
+func keyCheckOf(stored []byte, err error) (keyring.KeyCheck, error) {
 	if err == nil && len(stored) != keyspace.CheckKeySize {
 		err = fmt.Errorf("the store's check key: %w", layout.ErrMalformed)
 	}
 	if err != nil {
-		return licensing.KeyCheck{}, err
+		return keyring.KeyCheck{}, err
 	}
-	return licensing.NewKeyCheck(stored), nil
+	return keyring.NewKeyCheck(stored), nil
 }
 
 // OrderOwner returns the owner of the order with a number.

@@ -16,6 +16,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -396,7 +397,7 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 	licenses := []licensing.LicenseKey{l.grant(1, ""), l.grant(1, ""), l.grant(1, "")}
 	orders := []licensing.Order{l.order(100), l.order(100), l.order(100)}
 	if err := l.store.UseMaster(l.ctx(),
-		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(t)); err != nil {
+		kvtest.Must(keyring.NewMasterKey("m1", [keyring.MasterKeySize]byte{1}))(t)); err != nil {
 		t.Fatal(err)
 	}
 	keys := []licensing.APIKey{newAPIKeyOf(labOwner), newAPIKeyOf(labOwner), newAPIKeyOf(labOwner)}

@@ -16,6 +16,7 @@ import (
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -25,7 +26,7 @@ const hooked = "we_0elab"
 func (l *lab) endpoint() {
 	l.t.Helper()
 	if err := l.store.UseMaster(l.ctx(),
-		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
+		kvtest.Must(keyring.NewMasterKey("m1", [keyring.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	deliveriestest.PutEndpoints(l.client)(l.t, labOwner, []licensing.Endpoint{{

@@ -17,6 +17,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
@@ -29,7 +30,7 @@ type lab struct {
 	store   *Store
 	client  *clientv3.Client // to write raw keys with
 	node    *service.Service
-	keys    licensing.LicenseKeys
+	keys    keyring.LicenseKeys
 	metrics *metrics.Metrics
 	issued  int // how often issuing was called
 }
@@ -62,7 +63,7 @@ func labOn(t *testing.T, endpoints []string) *lab {
 	entropy := &seededEntropy{stream: mathrand.NewChaCha8([32]byte{labSeed})}
 	check := kvtest.Must(l.store.KeyCheck(ctx, entropy))(t)
 	sealing := &seededEntropy{stream: mathrand.NewChaCha8([32]byte{})}
-	l.keys = licensing.NewLicenseKeys(check, kvtest.Must(l.store.IDKey(ctx, kvtest.Ring(t), sealing))(t))
+	l.keys = keyring.NewLicenseKeys(check, kvtest.Must(l.store.IDKey(ctx, kvtest.Ring(t), sealing))(t))
 	if err := l.store.OpenEpoch(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +324,7 @@ func (l *lab) fill() specimens {
 		licensing.RenewLicense{Target: licensing.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
 
 	l.refuse(kvtest.Time)
-	hash := licensing.HashAPIKey("lk_test_" + licensing.SlotOf(labOwner).String() + rand.Text())
+	hash := keyring.HashAPIKey("lk_test_" + licensing.SlotOf(labOwner).String() + rand.Text())
 	key := licensing.APIKey{ID: "key_0elab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1,
 		MasterID: "m1", CreatedAt: kvtest.Time}
 	claim := store.Write{
@@ -448,7 +449,7 @@ var labLease = kvtest.Time.Add(10 * time.Minute)
 // lease makes a license with leases of ten minutes, and gives devices leases at known times, each a minute later.
 func (l *lab) lease(devices ...string) licensing.LicenseKey {
 	l.t.Helper()
-	var entropy [licensing.LicenseKeyEntropy]byte
+	var entropy [keyring.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
 	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: 3,
 		Lease: licensing.LeaseTerms{Length: 10 * time.Minute, Longest: time.Hour}}
@@ -482,7 +483,7 @@ var labListener = licensing.Owner{AccountID: "acct_listener", Mode: licensing.Li
 func (l *lab) webhooks() {
 	l.t.Helper()
 	if err := l.store.UseMaster(l.ctx(),
-		kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
+		kvtest.Must(keyring.NewMasterKey("m2", [keyring.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	orders := []licensing.EventType{licensing.EventOrderPaid}

@@ -14,6 +14,7 @@ import (
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // bulk writes licenses with devices straight into etcd.
@@ -28,7 +29,7 @@ func (l *lab) bulk(licenses, devices int) {
 		}
 	}
 	for range licenses {
-		var entropy [licensing.LicenseKeyEntropy]byte
+		var entropy [keyring.LicenseKeyEntropy]byte
 		_, _ = rand.Read(entropy[:])
 		record := layout.License{
 			License: *licensing.DefaultTerms().Issue(l.keys.Mint("LIC", labOwner, entropy), labOwner, "pro", "",

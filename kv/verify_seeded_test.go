@@ -19,6 +19,7 @@ import (
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -209,7 +210,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	labSlot := licensing.SlotOf(labOwner)
 	first, last := licensing.NewLicenseID(labSlot, lowest), licensing.NewLicenseID(labSlot, highest)
 	var none licensing.LicenseKey
-	block := keyspace.BlockOf(l.keys.Mint("LIC", labOwner, [licensing.LicenseKeyEntropy]byte{2}).ID())
+	block := keyspace.BlockOf(l.keys.Mint("LIC", labOwner, [keyring.LicenseKeyEntropy]byte{2}).ID())
 	device := func(id string) []byte {
 		return layout.EncodeDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time})
 	}
@@ -221,9 +222,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return devices
 	}
 	forged := kvtest.Keys.Mint("LIC", labOwner,
-		[licensing.LicenseKeyEntropy]byte{1})
+		[keyring.LicenseKeyEntropy]byte{1})
 	forgedLicense := layout.License{License: *licensing.DefaultTerms().Issue(forged, labOwner, "pro", "", kvtest.Time)}
-	moved := l.keys.Mint("LIC", stranger, [licensing.LicenseKeyEntropy]byte{1})
+	moved := l.keys.Mint("LIC", stranger, [keyring.LicenseKeyEntropy]byte{1})
 	movedLicense := layout.License{License: *licensing.DefaultTerms().Issue(moved, labOwner, "pro", "", kvtest.Time)}
 	movedOrder := licensing.NewOrderNo(stranger, kvtest.ULID)
 	movedName := "o/" + keyspace.OwnerPath(labOwner) + movedOrder
@@ -1139,16 +1140,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				MasterID: "m8", RevokedAt: kvtest.Time,
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master " +
-			"key", seed{keyspace.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)),
+			"key", seed{keyspace.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", keyring.FingerprintSize)),
 			string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m1",
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master key that a secret is derived from", seed{keyspace.MasterKeyKey("m1"): nil,
-			keyspace.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+			keyspace.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", keyring.FingerprintSize))},
 			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key",
 				"receipt_keys master_missing " + signing}},
 		{"a retired master key that is in use",
-			seed{keyspace.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+			seed{keyspace.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", keyring.FingerprintSize))},
 			[]string{"retired_master_key in_use cell/retired/m1"}},
 		{"a retired fingerprint that is too short", seed{keyspace.RetiredMasterKey("m0"): bytesOf("x")},
 			[]string{"retired_master_key value cell/retired/m0"}},
@@ -1402,7 +1403,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}),
 			[]string{"webhooks master_missing " + listener}},
 		{"an endpoint's master key before that is retired",
-			both(seed{keyspace.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+			both(seed{keyspace.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", keyring.FingerprintSize))},
 				endpoint(labListener, func(e *licensing.Endpoint) {
 					e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
 				})), nil},

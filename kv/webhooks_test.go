@@ -14,6 +14,7 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -57,7 +58,7 @@ func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
 func (l *eventsLab) useMaster() {
 	l.t.Helper()
 	if err := l.store.UseMaster(l.t.Context(),
-		kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
+		kvtest.Must(keyring.NewMasterKey("m2", [keyring.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -217,7 +218,7 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l := newHooksLab(t)
 	ctx := t.Context()
 	if err := l.store.UseMaster(ctx,
-		kvtest.Must(licensing.NewMasterKey("m3", [licensing.MasterKeySize]byte{3}))(t)); err != nil {
+		kvtest.Must(keyring.NewMasterKey("m3", [keyring.MasterKeySize]byte{3}))(t)); err != nil {
 		t.Fatal(err)
 	}
 	owner := acct("masters")

@@ -1,7 +1,7 @@
 package licensing
 
 // AliasName names a license besides its id, and has the form of an id: the slot of the license's owner, and a block.
-// The block is that of a reissued key, or the beginning of an HMAC of an external key, see [LicenseKeys.AliasOf].
+// The block is that of a reissued key, or the beginning of an HMAC of an external key, see keyring.LicenseKeys.AliasOf.
 type AliasName LicenseID
 
 // Alias leads from an [AliasName] to a license. The transaction that creates the license, or gives it another key,

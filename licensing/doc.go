@@ -16,8 +16,9 @@
 //
 // Package licensing does not decide which transaction carries a change, or which request runs when:
 // package node folds commands into transactions, package kv stores them in etcd, package handlers
-// speaks HTTP. It encodes no value: package kv/internal/layout does, and package handlers encodes JSON. A command here
-// is an instruction to change a record, not a command of the licet program.
+// speaks HTTP. What needs a secret is in package licensing/keyring. Package licensing encodes no value: package
+// kv/internal/layout does, and package handlers encodes JSON. A command here is an instruction to change a record, not
+// a command of the licet program.
 //
 // An [Event] records one change for the feed and for webhooks. The claim of an Idempotency-Key ([Claim]) is the record
 // of a request with that key and its result, so that a repeated request is not executed twice.
@@ -33,18 +34,12 @@
 //	license_expiry.go       record the end of a license
 //	lease.go                leases of devices: give, renew and remove
 //	trial.go                trials: a license once for a device or an address, and its upgrade
-//	trialname.go            the names of trials
 //	entitlements.go         entitlements, and the versions of terms
 //	grace.go                the grace after the end of a license
 //	expiring.go             notices before the end of a license
 //	inactive.go             removal of the device that was unseen for longest
 //	licensekey.go           license ids; the value that stands for a license key inside of the service
-//	licensekeys.go          makes, parses and writes license keys, with the id key and the check key of a store
-//	seededkeys.go           the keys of orders and grants for several licenses
-//	crockford.go            Crockford's base32
-//	keycheck.go             the check characters of license keys
 //	externalkey.go          external keys: their form, and how they match
-//	externalkeyseal.go      the aliases and seals of external keys
 //	alias.go                the record that leads from another key to a license
 //	reissue.go              new keys of a license: which keys still work; the command that makes another
 //	deviceid.go             what is wrong with a device id
@@ -78,11 +73,7 @@
 //	receipt.go              receipts: their times, their revision, until when they may be valid
 //	revocation.go           which receipts a change voids
 //	receiptkeys.go          the keys that sign receipts
-//	rootsecret.go           the secret that receipt keys are derived from, and its seal
-//	apikeytext.go           texts of API keys: create and check
 //	usage.go                how much an account stores, its budget, and warnings about the budget
-//	masterkey.go            master keys, and the secrets derived from them
-//	idkey.go                the secret under which license ids are made, and its seal
 //	apply.go                records and commands
 //	result.go               the results of commands
 //	growth.go               which commands make the store grow

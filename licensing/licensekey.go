@@ -6,9 +6,9 @@ import (
 )
 
 // LicenseID names a license, in the store and to callers. The first two bytes hold the [Slot] of the license's owner,
-// in their first ten bits; six zero bits follow. The other 16 bytes are an AES-128 block, which [LicenseKeys] makes
-// of the license's key. So a license needs no index from its id to its key, and the key can't be derived from the id
-// without the id key. The text of an id is lic_ and the block in 26 characters, without the slot, which is in the
+// in their first ten bits; six zero bits follow. The other 16 bytes are an AES-128 block, which keyring.LicenseKeys
+// makes of the license's key. So a license needs no index from its id to its key, and the key can't be derived from the
+// id without the id key. The text of an id is lic_ and the block in 26 characters, without the slot, which is in the
 // block.
 type LicenseID [slotSize + LicenseBlockSize]byte
 
@@ -23,7 +23,7 @@ const (
 )
 
 // licenseIDText is Crockford's base32 in lower case, as all ids but order numbers have it.
-var licenseIDText = base32.NewEncoding(strings.ToLower(crockford)).WithPadding(base32.NoPadding)
+var licenseIDText = base32.NewEncoding(strings.ToLower(Crockford)).WithPadding(base32.NoPadding)
 
 // NewLicenseID returns the id with the block, in the slot.
 func NewLicenseID(slot Slot, block [LicenseBlockSize]byte) LicenseID {
@@ -33,7 +33,7 @@ func NewLicenseID(slot Slot, block [LicenseBlockSize]byte) LicenseID {
 }
 
 // Slot returns the slot of the license's owner.
-func (id LicenseID) Slot() Slot { return leadingSlot(id[0], id[1]) }
+func (id LicenseID) Slot() Slot { return LeadingSlot(id[0], id[1]) }
 
 // Block returns the id without the slot.
 func (id LicenseID) Block() [LicenseBlockSize]byte { return [LicenseBlockSize]byte(id[slotSize:]) }
@@ -66,11 +66,11 @@ func ParseLicenseBlock(text string) (block [LicenseBlockSize]byte, ok bool) {
 }
 
 // LicenseKey stands for a license key inside of the service: the id of the license, and the prefix of the key. The key
-// itself is a secret of the customer, so neither records nor logs hold it: only [LicenseKeys.Text] returns it. The
-// zero LicenseKey is no key. LicenseKey prints as the license's id.
+// itself is a secret of the customer, so neither records nor logs hold it: only keyring.LicenseKeys.Text returns it.
+// The zero LicenseKey is no key. LicenseKey prints as the license's id.
 //
-// A license that was reissued has other keys than the key that its id is made of. [LicenseKeys.Parse] returns such a
-// key as an alias, which [LicenseKey.Of] turns into a key of the license.
+// A license that was reissued has other keys than the key that its id is made of. keyring.LicenseKeys.Parse returns
+// such a key as an alias, which [LicenseKey.Of] turns into a key of the license.
 type LicenseKey struct {
 	// packed is one string, since commands are copied often: the id, the prefix, a dash, and by. Empty: no key.
 	packed string
@@ -158,7 +158,8 @@ func (k LicenseKey) Names(l LicenseKey) bool {
 }
 
 const (
-	crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	// Crockford is the alphabet of Crockford's base32, which ids and license keys are written in.
+	Crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 	// MinKeyPrefix and MaxKeyPrefix bound the length of a product's key prefix.
 	MinKeyPrefix = 2

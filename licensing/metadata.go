@@ -17,8 +17,8 @@ const (
 // Metadata is the data that a shop attaches to a license, and that no activation needs.
 type Metadata struct {
 	Object string // compact JSON, or empty
-	// ExternalKey is the license's external key, as [LicenseKeys.SealExternalKey] returned it; empty: there is none. It
-	// never changes.
+	// ExternalKey is the license's external key, as keyring.LicenseKeys.SealExternalKey returned it; empty: there is
+	// none. It never changes.
 	ExternalKey string
 	// ReissueReason is the shop's reason for the latest reissue, or empty.
 	ReissueReason string

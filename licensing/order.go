@@ -183,7 +183,7 @@ func FirstOrderNo(owner Owner, created time.Time) string {
 	var ulid [10]byte // the milliseconds; the random part is left out
 	ms := max(created.UnixMilli(), 0)
 	for i := len(ulid) - 1; i >= 0; i-- {
-		ulid[i], ms = crockford[ms%32], ms/32
+		ulid[i], ms = Crockford[ms%32], ms/32
 	}
 	return NewOrderNo(owner, string(ulid[:]))
 }
@@ -196,7 +196,7 @@ func ValidOrderNo(text string) bool {
 		return false
 	}
 	for i := range len(id) {
-		if strings.IndexByte(crockford, id[i]) < 0 {
+		if strings.IndexByte(Crockford, id[i]) < 0 {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // orderTable is the table of the contract, in the notation of licenseTable. A canceled order that was paid is a row of
@@ -33,7 +34,7 @@ refunded, was canceled    | =        | =       | !state   | =
 func ordered(edit func(*licensing.Order)) licensing.Record {
 	o := &licensing.Order{
 		OrderNo: "ord_1", Owner: shop, ProductID: app, Amount: 990, Currency: "EUR",
-		BuyerEmail: "ann@example.com", Metadata: `{"a":1}`, PayHash: licensing.HashPayToken("token"),
+		BuyerEmail: "ann@example.com", Metadata: `{"a":1}`, PayHash: keyring.HashPayToken("token"),
 		Terms:     licensing.Terms{KeyPrefix: "OLD", MaxDevices: 99},
 		CreatedAt: noon.Add(-time.Hour), ExpiresAt: noon.Add(time.Hour),
 	}
@@ -442,7 +443,7 @@ func TestPaySeedEnds(t *testing.T) {
 		if _, err := run(t, &r, cmd, noon); err != nil {
 			t.Fatal(err)
 		}
-		if o := r.Order; o.PaySeed != (licensing.PaySeed{}) || o.PayHash != licensing.HashPayToken("token") {
+		if o := r.Order; o.PaySeed != (licensing.PaySeed{}) || o.PayHash != keyring.HashPayToken("token") {
 			t.Errorf("%s: the order has the seed %v and the hash %x", name, o.PaySeed, o.PayHash)
 		}
 	}

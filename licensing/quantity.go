@@ -37,7 +37,7 @@ func (o *Order) Issuing() bool {
 // command in the same transaction has issued licenses: a transaction has room for only some.
 type IssueLicenses struct {
 	From int          // how many licenses the order has
-	Keys []LicenseKey // of the next licenses, see [LicenseKeys.OrderKey]
+	Keys []LicenseKey // of the next licenses, see keyring.LicenseKeys.OrderKey
 }
 
 // DeviceID is empty: no device is touched.

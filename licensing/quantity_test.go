@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // batchOf is how many licenses the transactions of these tests issue at most.
@@ -27,7 +28,7 @@ func manyKeys(from, to int) (keys []licensing.LicenseKey) {
 
 // mintFor returns a key for 12 random bytes.
 func mintFor(entropy string) licensing.LicenseKey {
-	return keysForTest.Mint("LIC", shop, [licensing.LicenseKeyEntropy]byte([]byte(entropy)))
+	return keysForTest.Mint("LIC", shop, [keyring.LicenseKeyEntropy]byte([]byte(entropy)))
 }
 
 // orderOfMany returns an unpaid order for many licenses.

@@ -117,7 +117,7 @@ func (l *License) checkReceipt(issued time.Time, lease *Device, now time.Time) e
 // ReissueLicense gives a license a new key in place of the current one. Devices, counts and the id stay.
 type ReissueLicense struct {
 	Target
-	New     LicenseKey    // as [LicenseKeys.MintReissued] returned it
+	New     LicenseKey    // as keyring.LicenseKeys.MintReissued returned it
 	Overlap time.Duration // how long bound devices may still use the earlier keys
 	Reason  string        // in the shop's words, or empty
 }

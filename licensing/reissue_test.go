@@ -6,21 +6,22 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // keysOfTest returns the keys of a store, and an owner.
-func keysOfTest() (licensing.LicenseKeys, licensing.Owner) {
-	return licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
-			licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test")))),
+func keysOfTest() (keyring.LicenseKeys, licensing.Owner) {
+	return keyring.NewLicenseKeys(keyring.NewKeyCheck([]byte("check key")),
+			keyring.NewIDKey([keyring.IDKeySize]byte([]byte("id key of a test")))),
 		licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
 }
 
 // reissuable returns a license issued at noon, its first key, and its record, which has read the devices.
-func reissuable(keys licensing.LicenseKeys, owner licensing.Owner, devices ...string) (
+func reissuable(keys keyring.LicenseKeys, owner licensing.Owner, devices ...string) (
 	noon time.Time, first licensing.LicenseKey, r licensing.Record,
 ) {
 	noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
-	first = keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1})
+	first = keys.Mint("LIC", owner, [keyring.LicenseKeyEntropy]byte{1})
 	r = licensing.Record{
 		License:  licensing.Terms{KeyPrefix: "LIC"}.Issue(first, owner, "editor", "", noon),
 		Devices:  make(licensing.Devices),
@@ -36,7 +37,7 @@ func reissuable(keys licensing.LicenseKeys, owner licensing.Owner, devices ...st
 // passes for the other.
 func TestReissuedKeys(t *testing.T) {
 	keys, owner := keysOfTest()
-	entropy := [licensing.LicenseKeyEntropy]byte{1, 2, 3}
+	entropy := [keyring.LicenseKeyEntropy]byte{1, 2, 3}
 	first, reissued := keys.Mint("LIC", owner, entropy), keys.MintReissued("LIC", owner, entropy)
 	if first.IsAlias() || !reissued.IsAlias() || keys.Text(first) == keys.Text(reissued) {
 		t.Errorf("%q and %q", keys.Text(first), keys.Text(reissued))
@@ -47,7 +48,7 @@ func TestReissuedKeys(t *testing.T) {
 			t.Errorf("%v is parsed as %v, %v", key, parsed, err)
 		}
 	}
-	license := keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{4})
+	license := keys.Mint("LIC", owner, [keyring.LicenseKeyEntropy]byte{4})
 	resolved := reissued.Of(license.ID())
 	if resolved.IsAlias() || resolved.ID() != license.ID() || keys.Text(resolved) != keys.Text(reissued) ||
 		!resolved.Names(license) {
@@ -69,7 +70,7 @@ func TestOverlaps(t *testing.T) {
 	}
 	reissue := func(n byte, at, overlap time.Duration) licensing.LicenseKey {
 		t.Helper()
-		made := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{n})
+		made := keys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{n})
 		if err := run(licensing.ReissueLicense{Target: licensing.Target{Key: first}, New: made, Overlap: overlap},
 			at); err != nil {
 			t.Fatal(err)
@@ -100,7 +101,7 @@ func TestOverlaps(t *testing.T) {
 		t.Errorf("%d aliases, want those of all new keys", len(r.NewAliases))
 	}
 	use("the id", first.ID().Key(""), "pc", 5*time.Hour, nil)
-	unknown := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{9}).Of(first.ID())
+	unknown := keys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{9}).Of(first.ID())
 	use("a key that is not the license's", unknown, "pc", 5*time.Hour, licensing.ErrLicenseNotFound)
 }
 
@@ -131,7 +132,7 @@ func TestReceiptsOfReplacedKeys(t *testing.T) {
 		err := errors.Join(
 			run(licensing.Activate{Target: target, Device: "pc"}, 0),
 			run(licensing.ReissueLicense{Target: target, Overlap: c.overlap,
-				New: keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{2})}, hour))
+				New: keys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{2})}, hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestReissuesInOrder(t *testing.T) {
 	r.Devices["pc"].Bound = true
 	for i, at := range []time.Time{noon, noon.Add(-time.Second), noon.Add(time.Second)} {
 		_, err := licensing.Apply(&r, licensing.ReissueLicense{Target: licensing.Target{Key: first},
-			New:     keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{2, byte(i)}),
+			New:     keys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{2, byte(i)}),
 			Overlap: time.Minute}, at)
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +216,7 @@ func TestLeasesOfReplacedKeys(t *testing.T) {
 		do(licensing.Activate{Target: licensing.Target{Key: first}, Device: "pc"}, 0)
 		for i, made := range c.reissues {
 			renew(made.at)
-			to := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{byte(i + 2)})
+			to := keys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{byte(i + 2)})
 			do(licensing.ReissueLicense{Target: licensing.Target{Key: first}, New: to, Overlap: made.overlap}, made.at)
 			newest = to.Of(first.ID())
 		}

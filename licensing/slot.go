@@ -26,14 +26,14 @@ func SlotOf(owner Owner) Slot {
 	input = append(input, 0)
 	input = append(input, owner.Mode...)
 	sum := sha256.Sum256(input)
-	return leadingSlot(sum[0], sum[1])
+	return LeadingSlot(sum[0], sum[1])
 }
 
 // leadingSlot returns the first ten bits of two bytes.
-func leadingSlot(first, second byte) Slot { return Slot(first)<<2 | Slot(second>>6) }
+func LeadingSlot(first, second byte) Slot { return Slot(first)<<2 | Slot(second>>6) }
 
 // String returns the slot as ids contain it: two Crockford characters, 00 to ZZ, which sort as the slots do.
-func (s Slot) String() string { return string([]byte{crockford[s>>5&31], crockford[s&31]}) }
+func (s Slot) String() string { return string([]byte{Crockford[s>>5&31], Crockford[s&31]}) }
 
 // In reports whether an id contains the slot; see [SlotIn].
 func (s Slot) In(id string) bool {
@@ -56,6 +56,6 @@ func ParseSlot(text string) (slot Slot, ok bool) {
 	if len(text) != SlotLength {
 		return 0, false
 	}
-	high, low := strings.IndexByte(crockford, text[0]), strings.IndexByte(crockford, text[1])
+	high, low := strings.IndexByte(Crockford, text[0]), strings.IndexByte(Crockford, text[1])
 	return Slot(high<<5 | low), high >= 0 && low >= 0
 }

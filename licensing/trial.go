@@ -43,13 +43,13 @@ func (p *Product) TrialTerms() Terms {
 }
 
 // TrialName names a trial in its account and mode: an HMAC of the product, and of the device or the address; see
-// [LicenseKeys.TrialOf].
+// keyring.LicenseKeys.TrialOf.
 type TrialName [16]byte
 
 // IsZero reports whether there is no trial.
 func (n TrialName) IsZero() bool { return n == TrialName{} }
 
-// TrialDevice stands for the device that has started a trial; see [LicenseKeys.TrialDeviceOf].
+// TrialDevice stands for the device that has started a trial; see keyring.LicenseKeys.TrialDeviceOf.
 type TrialDevice [16]byte
 
 // Trial remembers that a device or an address has tried a product. It exists as long as its license names it.

@@ -14,6 +14,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
@@ -129,7 +130,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 	}
 	reads, swaps := h.reads.Load(), h.swaps.Load()
 	ctx := nodetest.Context(t)
-	unknownKey := nodetest.LicenseKeys.MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
+	unknownKey := nodetest.LicenseKeys.MintAPIKey(nodetest.Owner, [keyring.APIKeyEntropy]byte{1})
 	for what, ask := range map[string]func() error{
 		"activation":  func() error { _, err := nodetest.Activate(ctx, h.Service, keys[3], "shed"); return err },
 		"another one": func() error { _, err := nodetest.Activate(ctx, h.Service, keys[0], "shed"); return err },

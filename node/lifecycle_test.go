@@ -11,6 +11,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
@@ -140,7 +141,7 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 	_, err := change("k", licensing.RevokeLicense{Target: target})
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	absent := licensing.Target{Key: nodetest.LicenseKeys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{99}),
+	absent := licensing.Target{Key: nodetest.LicenseKeys.Mint("LIC", owner, [keyring.LicenseKeyEntropy]byte{99}),
 		Caller: owner}
 	for range 2 {
 		_, replayed, err := n.ChangeLicense(nodetest.Context(t), owner, service.LicenseChange{

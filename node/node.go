@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
@@ -19,7 +20,7 @@ import (
 type Config struct {
 	Records     store.Records
 	Queries     store.Queries
-	LicenseKeys licensing.LicenseKeys
+	LicenseKeys keyring.LicenseKeys
 	Clock       func() time.Time
 	Clocks      *clocks.Comparison // of Clock with the other nodes' clocks; nil: the node trusts Clock
 	Metrics     *metrics.Metrics
@@ -119,7 +120,7 @@ func (s *runner) timeOfTurn() (time.Time, error) {
 }
 
 // LicenseKeys returns what makes, reads and writes the license keys of the store.
-func (n *Node) LicenseKeys() licensing.LicenseKeys { return n.cfg.LicenseKeys }
+func (n *Node) LicenseKeys() keyring.LicenseKeys { return n.cfg.LicenseKeys }
 
 // Full reports whether a command that came now would find no place. Full costs next to nothing, and counts nothing.
 func (n *Node) Full() bool { return n.admission.full() }

@@ -13,6 +13,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/service"
 	"licet/node/store"
@@ -101,7 +102,7 @@ type doubtfulMasters struct {
 	asked   atomic.Int32
 }
 
-func (s *doubtfulMasters) UseMaster(ctx context.Context, master licensing.MasterKey) error {
+func (s *doubtfulMasters) UseMaster(ctx context.Context, master keyring.MasterKey) error {
 	if s.asked.Add(1) > 1 {
 		return s.Store.UseMaster(ctx, master)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
@@ -112,7 +113,7 @@ func TestSeenUnreachable(t *testing.T) {
 	n := nodetest.New(t, db)
 	const licenses = 1000
 	for i := range licenses {
-		entropy := [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
+		entropy := [keyring.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
 		key := nodetest.LicenseKeys.Mint("LIC", nodetest.Owner, entropy)
 		n.NoteSeen(key, "a", time.Now())
 	}

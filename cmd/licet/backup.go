@@ -15,7 +15,7 @@ import (
 	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
 	"licet/kv/backup"
-	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // backupConfig holds the settings of licet store backup.
@@ -154,7 +154,7 @@ that remembers lost revisions does no harm. To restore a cluster, see docs/guide
 }
 
 func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, stderr io.Writer) error {
-	var ring licensing.MasterRing
+	var ring keyring.MasterRing
 	if cfg.MasterKeyFile != "" {
 		var err error
 		if ring, err = readMasterRing(cfg.MasterKeyFile); err != nil {
@@ -179,7 +179,7 @@ func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, std
 
 // addRing checks that the ring has all master keys of the restored store, and copies the ring's file into the data
 // directory.
-func (c *restoreConfig) addRing(ctx context.Context, ring licensing.MasterRing, stderr io.Writer) error {
+func (c *restoreConfig) addRing(ctx context.Context, ring keyring.MasterRing, stderr io.Writer) error {
 	restored := storeConfig{DataDir: c.DataDir}
 	err := restored.withStore(ctx, stderr, func(ctx context.Context, store *kv.Store) error {
 		if err := store.CheckRing(ctx, ring); err != nil {

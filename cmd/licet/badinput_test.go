@@ -17,6 +17,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/receipt"
 )
 
@@ -505,8 +506,8 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("the check key: %v, %v", stored, err)
 	}
-	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck(stored.Kvs[0].Value), licensing.IDKey{})
-	x.absentKey = keys.Text(keys.Mint("LIC", licensing.Owner{}, [licensing.LicenseKeyEntropy]byte{1}))
+	keys := keyring.NewLicenseKeys(keyring.NewKeyCheck(stored.Kvs[0].Value), keyring.IDKey{})
+	x.absentKey = keys.Text(keys.Mint("LIC", licensing.Owner{}, [keyring.LicenseKeyEntropy]byte{1}))
 	x.absentOrder = licensing.NewOrderNo(licensing.Owner{}, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	return x
 }

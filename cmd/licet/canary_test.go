@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"licet/internal/otlptest"
-	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // TestLogAndTracesHoldNoSecrets does the main job, and makes mistakes on the way, with recognizable secrets. Then it
@@ -150,7 +150,7 @@ func holdsNoPayToken(t *testing.T, dir, token string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash, found := licensing.HashPayToken(token), false
+	hash, found := keyring.HashPayToken(token), false
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

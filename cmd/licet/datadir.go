@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 )
 
@@ -42,7 +43,7 @@ type devKey struct {
 func (k *devKey) record() licensing.APIKey {
 	return licensing.APIKey{
 		ID:            k.KeyID,
-		Hash:          licensing.HashAPIKey(k.APIKey),
+		Hash:          keyring.HashAPIKey(k.APIKey),
 		Owner:         licensing.Owner{AccountID: k.AccountID, Mode: licensing.Test},
 		Name:          "licet dev",
 		Scopes:        []string{"*"},
@@ -60,48 +61,48 @@ func missing(dir, file string) bool {
 
 // loadMasterRing reads the master keys of a data directory. The first start creates a master key. loadMasterRing never
 // replaces a lost master key, because the API secret is derived from it.
-func loadMasterRing(dir string, entropy io.Reader) (licensing.MasterRing, error) {
+func loadMasterRing(dir string, entropy io.Reader) (keyring.MasterRing, error) {
 	path := filepath.Join(dir, masterFile)
 	if missing(dir, masterFile) {
 		if !missing(dir, keyFile) {
-			return licensing.MasterRing{}, fmt.Errorf("%s is missing, and the API secret is lost with it: restore "+
+			return keyring.MasterRing{}, fmt.Errorf("%s is missing, and the API secret is lost with it: restore "+
 				"the file from a copy, or remove %s too to get a new account", path, keyFile)
 		}
 		if err := makeMasterRing(path, entropy); err != nil {
-			return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
+			return keyring.MasterRing{}, fmt.Errorf("master keys: %w", err)
 		}
 	}
 	return readMasterRing(path)
 }
 
 // readMasterRing reads the master keys at path.
-func readMasterRing(path string) (licensing.MasterRing, error) {
+func readMasterRing(path string) (keyring.MasterRing, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
+		return keyring.MasterRing{}, fmt.Errorf("master keys: %w", err)
 	}
 	defer file.Close()
 	if err := checkPrivate(file); err != nil {
-		return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
+		return keyring.MasterRing{}, fmt.Errorf("master keys: %w", err)
 	}
 	text, err := io.ReadAll(file)
 	if err != nil {
-		return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
+		return keyring.MasterRing{}, fmt.Errorf("master keys: %w", err)
 	}
-	ring, err := licensing.ParseMasterRing(string(text))
+	ring, err := keyring.ParseMasterRing(string(text))
 	if err != nil {
-		return licensing.MasterRing{}, fmt.Errorf("%s: %w", path, err)
+		return keyring.MasterRing{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return ring, nil
 }
 
 // makeMasterRing creates a ring with one master key at path.
 func makeMasterRing(path string, entropy io.Reader) error {
-	var key [licensing.MasterKeySize]byte
+	var key [keyring.MasterKeySize]byte
 	if _, err := io.ReadFull(entropy, key[:]); err != nil {
 		return err
 	}
-	master, err := licensing.NewMasterKey("m1", key)
+	master, err := keyring.NewMasterKey("m1", key)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func makeMasterRing(path string, entropy io.Reader) error {
 // loadDevKey reads the key pair of a data directory. The first start creates a key pair for a new account, and writes
 // it to disk before any request can use it.
 func loadDevKey(
-	dir string, ring licensing.MasterRing, check licensing.KeyCheck, entropy io.Reader, now time.Time,
+	dir string, ring keyring.MasterRing, check keyring.KeyCheck, entropy io.Reader, now time.Time,
 ) (*devKey, error) {
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
@@ -142,9 +143,9 @@ func loadDevKey(
 
 // newDevKey returns a key pair for a new account.
 func newDevKey(
-	ring licensing.MasterRing, check licensing.KeyCheck, entropy io.Reader, now time.Time,
+	ring keyring.MasterRing, check keyring.KeyCheck, entropy io.Reader, now time.Time,
 ) (*devKey, error) {
-	var secret [licensing.APIKeyEntropy]byte
+	var secret [keyring.APIKeyEntropy]byte
 	if _, err := io.ReadFull(entropy, secret[:]); err != nil {
 		return nil, err
 	}

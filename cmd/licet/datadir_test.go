@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // storeCheck is the check key of a store.
-var storeCheck = licensing.NewKeyCheck([]byte("check key"))
+var storeCheck = keyring.NewKeyCheck([]byte("check key"))
 
 func TestKeyPairIsMadeOnce(t *testing.T) {
 	dir := t.TempDir()
@@ -37,13 +37,13 @@ func TestKeyPairIsMadeOnce(t *testing.T) {
 	}
 	key, secret := load()
 	again, secretAgain := load()
-	other := licensing.NewKeyCheck([]byte("of another store"))
+	other := keyring.NewKeyCheck([]byte("of another store"))
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadDevKey(dir, licensing.MasterRing{}, other, rand.Reader, time.Now()); err == nil ||
+	if _, err := loadDevKey(dir, keyring.MasterRing{}, other, rand.Reader, time.Now()); err == nil ||
 		!strings.Contains(err.Error(), "API key in "+path+" is mistyped or of another store") ||
 		strings.Contains(err.Error(), key.APIKey) {
 		t.Errorf("with another store: %v", err)

@@ -23,13 +23,14 @@ import (
 	"licet/internal/depth"
 	"licet/kv"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 )
 
 // ringFile writes a ring that all nodes of the tests share.
 func ringFile(t *testing.T) string {
 	t.Helper()
-	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1, 2, 3})
+	master, err := keyring.NewMasterKey("m1", [keyring.MasterKeySize]byte{1, 2, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +62,9 @@ func storeKey(t *testing.T, cfg kv.Config) string {
 		t.Fatal(err)
 	}
 	owner := licensing.Owner{AccountID: "acct_fleet", Mode: licensing.Test}
-	text := check.MintAPIKey(owner, [licensing.APIKeyEntropy]byte([]byte(crand.Text())))
+	text := check.MintAPIKey(owner, [keyring.APIKeyEntropy]byte([]byte(crand.Text())))
 	err = store.PutAPIKey(t.Context(), licensing.APIKey{
-		ID: licensing.NewAPIKeyID(owner, "0"), Hash: licensing.HashAPIKey(text), Owner: owner,
+		ID: licensing.NewAPIKeyID(owner, "0"), Hash: keyring.HashAPIKey(text), Owner: owner,
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: ring.Current().ID, CreatedAt: time.Now(),
 	})
 	if err != nil {

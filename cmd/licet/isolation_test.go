@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // startService starts a service inside the test, so that the test can reach
@@ -43,7 +44,7 @@ func startService(t *testing.T, change ...func(*dev)) *dev {
 // addKey makes an API key of an owner.
 func (s *instance) addKey(t *testing.T, owner licensing.Owner) api {
 	t.Helper()
-	var entropy [licensing.APIKeyEntropy]byte
+	var entropy [keyring.APIKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
 	check, err := s.store.KeyCheck(t.Context(), rand.Reader)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *instance) addKey(t *testing.T, owner licensing.Owner) api {
 	}
 	text := check.MintAPIKey(owner, entropy)
 	err = s.store.PutAPIKey(t.Context(), licensing.APIKey{
-		ID: licensing.NewAPIKeyID(owner, "0"), Hash: licensing.HashAPIKey(text), Owner: owner,
+		ID: licensing.NewAPIKeyID(owner, "0"), Hash: keyring.HashAPIKey(text), Owner: owner,
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: time.Now(),
 	})
 	if err != nil {
@@ -81,7 +82,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	}
 	absentKey, absentOrder := s.absent(t)
 	id := owner.want(t, 200, "GET", "/v1/licenses/"+key, "").Data.text("id")
-	absentID := s.licenseKeys.Mint("LIC", licensing.Owner{}, [licensing.LicenseKeyEntropy]byte{1}).String()
+	absentID := s.licenseKeys.Mint("LIC", licensing.Owner{}, [keyring.LicenseKeyEntropy]byte{1}).String()
 	event := owner.want(t, 200, "GET", "/v1/licenses/"+key+"/events", "").Data.list("events")[0].text("id")
 	absentEvent := event[:len(event)-1] + "G" // of another number
 	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints",
@@ -256,7 +257,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 // belong to nothing.
 func (s *instance) absent(t *testing.T) (key, orderNo string) {
 	t.Helper()
-	var entropy [licensing.LicenseKeyEntropy]byte
+	var entropy [keyring.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
 	return s.licenseKeys.Text(s.licenseKeys.Mint("LIC", licensing.Owner{}, entropy)),
 		licensing.NewOrderNo(licensing.Owner{}, "01ARZ3NDEKTSV4RRFFQ69G5FAV")

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"licet/cmd/licet/internal/cli"
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 )
 
@@ -92,20 +92,20 @@ master key before any node derives secrets from it:
 }
 
 // makeMasterKey returns a new master key with a new id.
-func makeMasterKey(entropy io.Reader, now time.Time) (licensing.MasterKey, error) {
+func makeMasterKey(entropy io.Reader, now time.Time) (keyring.MasterKey, error) {
 	id, err := service.NewULID(now, entropy, "a master key")
 	if err != nil {
-		return licensing.MasterKey{}, err
+		return keyring.MasterKey{}, err
 	}
-	var key [licensing.MasterKeySize]byte
+	var key [keyring.MasterKeySize]byte
 	if _, err := io.ReadFull(entropy, key[:]); err != nil {
-		return licensing.MasterKey{}, fmt.Errorf("make a master key: %w", err)
+		return keyring.MasterKey{}, fmt.Errorf("make a master key: %w", err)
 	}
-	return licensing.NewMasterKey("mk_"+strings.ToLower(id), key)
+	return keyring.NewMasterKey("mk_"+strings.ToLower(id), key)
 }
 
 // addMasterKey adds a new master key to the ring at path.
-func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (licensing.MasterKey, error) {
+func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (keyring.MasterKey, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // replace the target, not the link
 	}
@@ -114,31 +114,31 @@ func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (lic
 	file, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL|os.O_WRONLY, privateFile)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return licensing.MasterKey{},
+		return keyring.MasterKey{},
 			fmt.Errorf("another process is adding a key to %s; if no such process runs, remove %s", path, lock)
 	case err != nil:
-		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
+		return keyring.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}
 	defer func() { _ = os.Remove(lock) }()
 	_ = file.Close()
 
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
+		return keyring.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}
 	master, err := makeMasterKey(entropy, now)
 	if err != nil {
-		return licensing.MasterKey{}, err
+		return keyring.MasterKey{}, err
 	}
 	ring := strings.TrimRight(string(text), "\n") + "\n" + master.Line() + "\n"
 	if !last || strings.TrimSpace(string(text)) == "" {
 		ring = master.Line() + "\n" + string(text)
 	}
-	if _, err := licensing.ParseMasterRing(ring); err != nil {
-		return licensing.MasterKey{}, fmt.Errorf("%s, with the new master key added: %w", path, err)
+	if _, err := keyring.ParseMasterRing(ring); err != nil {
+		return keyring.MasterKey{}, fmt.Errorf("%s, with the new master key added: %w", path, err)
 	}
 	if err := writeFile(path, []byte(ring)); err != nil {
-		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
+		return keyring.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}
 	return master, nil
 }

@@ -18,7 +18,7 @@ import (
 
 	"licet/cmd/licet/internal/cli"
 	"licet/kv"
-	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // masterConfig holds the settings of the commands that read the master keys of a store.
@@ -43,16 +43,16 @@ func (c *masterConfig) validate() error {
 }
 
 // ring reads the ring of the nodes, from --master-key-file or the data directory; given reports whether there is one.
-func (c *masterConfig) ring() (ring licensing.MasterRing, given bool, err error) {
+func (c *masterConfig) ring() (ring keyring.MasterRing, given bool, err error) {
 	path := c.MasterKeyFile
 	if path == "" && c.DataDir != "" {
 		path = filepath.Join(c.DataDir, masterFile)
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return licensing.MasterRing{}, false, nil // a restored directory may have no ring yet
+			return keyring.MasterRing{}, false, nil // a restored directory may have no ring yet
 		}
 	}
 	if path == "" {
-		return licensing.MasterRing{}, false, nil
+		return keyring.MasterRing{}, false, nil
 	}
 	ring, err = readMasterRing(path)
 	return ring, true, err
@@ -175,7 +175,7 @@ type masterRow struct {
 }
 
 // masterRows returns the master keys of a store, followed by the keys that only the ring has.
-func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []masterRow {
+func masterRows(uses []kv.MasterUse, ring keyring.MasterRing, given bool) []masterRow {
 	rows := []masterRow{}
 	listed := map[string]bool{}
 	for i := range uses {
@@ -203,7 +203,7 @@ func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []ma
 }
 
 // ringPlace returns the place of a master key in the ring.
-func ringPlace(ring licensing.MasterRing, given bool, id string) string {
+func ringPlace(ring keyring.MasterRing, given bool, id string) string {
 	if !given {
 		return "-"
 	}

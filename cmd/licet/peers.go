@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics/guard"
 	"licet/node/peer"
 	"licet/node/service"
@@ -18,14 +18,14 @@ import (
 // peering is the connection to the other nodes of the store: a listener for their commands, its address, and the client
 // that sends commands to them.
 type peering struct {
-	ring     licensing.MasterRing
+	ring     keyring.MasterRing
 	listener net.Listener
 	address  string
 	client   *peer.Client
 }
 
 // listenForPeers opens the listener for commands of other nodes, unless --internal-listen is empty.
-func (s *serve) listenForPeers(ctx context.Context, ring licensing.MasterRing) error {
+func (s *serve) listenForPeers(ctx context.Context, ring keyring.MasterRing) error {
 	if s.cfg.InternalListen == "" {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"licet/kv/backup"
 	"licet/kv/deliveries"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
@@ -61,8 +62,8 @@ type instance struct {
 	version     string
 
 	// Set by useRing:
-	ring        licensing.MasterRing
-	licenseKeys licensing.LicenseKeys
+	ring        keyring.MasterRing
+	licenseKeys keyring.LicenseKeys
 
 	home *handlers.Home // set by licet dev, before serveAPI; nil: no page at /
 
@@ -165,7 +166,7 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 }
 
 // useRing compares the ring with the store, and opens the id key with it.
-func (s *instance) useRing(ctx context.Context, ring licensing.MasterRing) (err error) {
+func (s *instance) useRing(ctx context.Context, ring keyring.MasterRing) (err error) {
 	if err := s.store.CheckRing(ctx, ring); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -105,13 +106,13 @@ func (c *storeKeysConfig) newKey() (service.NewKey, error) {
 }
 
 // ring reads the master keys: from --master-key-file, or from the data directory.
-func (c *storeKeysConfig) ring() (licensing.MasterRing, error) {
+func (c *storeKeysConfig) ring() (keyring.MasterRing, error) {
 	path := c.MasterKeyFile
 	if path == "" && c.DataDir != "" {
 		path = filepath.Join(c.DataDir, masterFile)
 	}
 	if path == "" {
-		return licensing.MasterRing{},
+		return keyring.MasterRing{},
 			badUsage("--master-key-file must name the file with the master keys of the nodes")
 	}
 	return readMasterRing(path)

@@ -18,6 +18,7 @@ import (
 
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 )
 
@@ -404,7 +405,7 @@ func TestMasterKeyNew(t *testing.T) {
 	seen := map[string]bool{}
 	for range 3 {
 		got := runLicet(t, "store", "master-key", "new")
-		ring, err := licensing.ParseMasterRing(got.stdout)
+		ring, err := keyring.ParseMasterRing(got.stdout)
 		if err != nil || got.code != exitOK || got.stderr != "" || strings.Count(got.stdout, "\n") != 1 {
 			t.Fatalf("%v: %+v", err, got)
 		}

@@ -16,6 +16,7 @@ import (
 	"licet/kv"
 	"licet/kv/verify"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 func newVerifyCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -68,7 +69,7 @@ func runVerify(ctx context.Context, cfg masterConfig, stdout, stderr io.Writer) 
 
 // verify verifies a store, with the master keys in ring if they are given.
 func (c *masterConfig) verify(
-	ctx context.Context, store kv.Config, ring licensing.MasterRing, given bool, stdout, stderr io.Writer,
+	ctx context.Context, store kv.Config, ring keyring.MasterRing, given bool, stdout, stderr io.Writer,
 ) (err error) {
 	opened, err := kv.Open(ctx, store)
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *masterConfig) verify(
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
-	var keys *licensing.LicenseKeys
+	var keys *keyring.LicenseKeys
 	if given {
 		if keys, err = opened.ReadLicenseKeys(ctx, ring); err != nil {
 			return err

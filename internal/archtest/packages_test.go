@@ -75,7 +75,7 @@ var packages = []row{
 		imports: []string{
 			"internal/backoff",
 			"cmd/licet/internal/bulk", "cmd/licet/internal/migrate", "client", "cmd/licet/internal/terminal",
-			"licensing", "receipt",
+			"licensing/keyring", "licensing", "receipt",
 		},
 		mayPanic: true,
 	},
@@ -128,7 +128,7 @@ var packages = []row{
 			"handlers/connection", "handlers/docs", "handlers/paypage", "handlers/signature", "payment",
 			"delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard",
 			"metrics/tracing", "metrics",
-			"internal/fair", "licensing", "docs/reference", "receipt",
+			"internal/fair", "licensing/keyring", "licensing", "docs/reference", "receipt",
 		},
 	},
 	{
@@ -180,7 +180,7 @@ var packages = []row{
 		path:    "node/peer",
 		purpose: "carries commands between nodes",
 		imports: []string{"internal/fair", "node", "node/store", "metrics/guard", "metrics/tracing",
-			"metrics", "licensing"},
+			"metrics", "licensing/keyring", "licensing"},
 	},
 	{
 		path:       "payment/stripe",
@@ -208,7 +208,8 @@ var packages = []row{
 			"internal/backoff", "internal/fair",
 			"kv/verify", "kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace",
 			"node/store",
-			"metrics/guard", "metrics/tracing", "metrics", "licensing",
+			"metrics/guard", "metrics/tracing", "metrics",
+			"licensing/keyring", "licensing",
 		},
 	},
 	{
@@ -232,7 +233,7 @@ var packages = []row{
 		purpose: "verifies the values that etcd holds",
 		imports: []string{
 			"internal/backoff", "kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace", "node/store",
-			"licensing",
+			"licensing/keyring", "licensing",
 		},
 	},
 	{
@@ -278,7 +279,7 @@ var packages = []row{
 	{
 		path:    "kv/internal/layout",
 		purpose: "the encoding of values",
-		imports: []string{"kv/internal/keyspace", "node/store", "licensing"},
+		imports: []string{"kv/internal/keyspace", "node/store", "licensing/keyring", "licensing"},
 		forbidden: []string{
 			"crypto/rand", "go.etcd.io/...", "io/fs", "log/...", "math/rand/...", "net/...", "os/...", "syscall",
 		},
@@ -287,7 +288,7 @@ var packages = []row{
 	{
 		path:    "kv/internal/keyspace",
 		purpose: "the keys of etcd",
-		imports: []string{"node/store", "licensing"},
+		imports: []string{"node/store", "licensing/keyring", "licensing"},
 		forbidden: []string{
 			"crypto/rand", "go.etcd.io/...", "io/fs", "log/...", "math/rand/...", "net/...", "os/...", "syscall",
 		},
@@ -296,13 +297,13 @@ var packages = []row{
 	{
 		path:     "kv/internal/kvtest",
 		purpose:  "helpers for the tests of kv",
-		imports:  []string{"node/store", "metrics", "licensing"},
+		imports:  []string{"node/store", "metrics", "licensing/keyring", "licensing"},
 		testOnly: true,
 	},
 	{
 		path:     "node/store/storetest",
 		purpose:  "the tests of every implementation of node/store",
-		imports:  []string{"node/store", "licensing"},
+		imports:  []string{"node/store", "licensing/keyring", "licensing"},
 		testOnly: true,
 	},
 	{
@@ -310,7 +311,8 @@ var packages = []row{
 		purpose: "the use cases",
 		imports: []string{
 			"internal/backoff", "internal/fair",
-			"node", "node/clocks", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+			"node", "node/clocks", "node/store", "metrics/guard", "metrics/tracing", "metrics",
+			"licensing/keyring", "licensing",
 		},
 	},
 	{
@@ -318,7 +320,8 @@ var packages = []row{
 		purpose: "the engine: runs commands on records, one record at a time",
 		imports: []string{
 			"internal/backoff",
-			"node/clocks", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+			"node/clocks", "node/store", "metrics/guard", "metrics/tracing", "metrics",
+			"licensing/keyring", "licensing",
 		},
 	},
 	{
@@ -329,7 +332,7 @@ var packages = []row{
 	{
 		path:    "node/store",
 		purpose: "the interfaces and types of a store",
-		imports: []string{"licensing"},
+		imports: []string{"licensing/keyring", "licensing"},
 	},
 	{
 		path:       "handlers/limits",
@@ -372,6 +375,17 @@ var packages = []row{
 		path:       "internal/backoff",
 		purpose:    "waits for a random time, and between attempts",
 		thirdParty: []string{},
+	},
+	{
+		path:       "licensing/keyring",
+		purpose:    "the secrets of a store, and license keys and secrets that derive from them",
+		imports:    []string{"licensing"},
+		thirdParty: []string{},
+		forbidden: []string{
+			"crypto/rand", "database/...", "io/fs", "log/...", "math/rand/...", "net", "net/http/...", "os/...",
+			"syscall",
+		},
+		noClock: true,
 	},
 	{
 		path:       "licensing",

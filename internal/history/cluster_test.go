@@ -21,6 +21,7 @@ import (
 	"licet/internal/depth"
 	"licet/kv"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/peer"
 	"licet/node/service"
@@ -85,12 +86,12 @@ type process struct {
 }
 
 // testRing is the ring that all nodes share.
-func testRing() (licensing.MasterRing, error) {
-	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1, 2, 3})
+func testRing() (keyring.MasterRing, error) {
+	master, err := keyring.NewMasterKey("m1", [keyring.MasterKeySize]byte{1, 2, 3})
 	if err != nil {
-		return licensing.MasterRing{}, err
+		return keyring.MasterRing{}, err
 	}
-	return licensing.ParseMasterRing(master.Line())
+	return keyring.ParseMasterRing(master.Line())
 }
 
 // start opens a store on a way into etcd of its own, which its faults lie in

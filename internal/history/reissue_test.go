@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // maxKeys bounds the new keys of one license that clients ask for. Some of them come too late: a license gets eight.
@@ -87,7 +88,7 @@ func (in input) presents() bool {
 func mintReissued(owner licensing.Owner) []licensing.LicenseKey {
 	keys := make([]licensing.LicenseKey, maxKeys)
 	for i := range keys {
-		var entropy [licensing.LicenseKeyEntropy]byte
+		var entropy [keyring.LicenseKeyEntropy]byte
 		_, _ = rand.Read(entropy[:])
 		keys[i] = testKeys.MintReissued("LIC", owner, entropy)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"licet/internal/depth"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -323,7 +324,7 @@ func (r *run) end() error {
 }
 
 func mint(owner licensing.Owner) licensing.LicenseKey {
-	var entropy [licensing.LicenseKeyEntropy]byte
+	var entropy [keyring.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
 	return testKeys.Mint("LIC", owner, entropy)
 }

@@ -17,6 +17,7 @@ import (
 	"licet/kv"
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
@@ -77,9 +78,9 @@ func OwnEtcd(t *testing.T) kv.Config {
 }
 
 // Ring returns the master keys m1 and m2. Tests on the shared etcd use no others: each node needs all keys in use.
-func Ring(t *testing.T) licensing.MasterRing {
+func Ring(t *testing.T) keyring.MasterRing {
 	t.Helper()
-	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=\nm2:" + strings.Repeat("B", 42) + "A=")
+	ring, err := keyring.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=\nm2:" + strings.Repeat("B", 42) + "A=")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"licet/kv/embedded"
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
@@ -99,7 +100,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 		return s, err
 	}
 	s.Store.KeepSealing()
-	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
+	ring, err := keyring.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
 		return s, err
 	}
@@ -139,7 +140,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 }
 
 // serve serves the API on a free port.
-func (s *Service) serve(cfg Config, instruments *metrics.Metrics, ring licensing.MasterRing) error {
+func (s *Service) serve(cfg Config, instruments *metrics.Metrics, ring keyring.MasterRing) error {
 	bounds, err := limits.New(limits.Config{Account: cfg.AccountLimit, Clock: cfg.Clock})
 	if err != nil {
 		return err

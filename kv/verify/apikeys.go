@@ -6,6 +6,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // keyChecks checks API keys, their index, marks and uses, and master keys.
@@ -148,13 +149,13 @@ func (v *keyChecks) checkRetiredMaster(e entry) {
 }
 
 func (v *keyChecks) checkFingerprint(family, prefix string, e entry) (good bool) {
-	if _, err := licensing.NewMasterKey(e.rest, [licensing.MasterKeySize]byte{}); err != nil {
+	if _, err := keyring.NewMasterKey(e.rest, [keyring.MasterKeySize]byte{}); err != nil {
 		v.report(family, prefix+Opaque(e.rest), "key", "the key is not in the form of a master key's id")
 		return false
 	}
-	if len(e.value) != licensing.FingerprintSize {
+	if len(e.value) != keyring.FingerprintSize {
 		v.report(family, prefix+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value),
-			licensing.FingerprintSize)
+			keyring.FingerprintSize)
 		return false
 	}
 	return true

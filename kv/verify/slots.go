@@ -11,6 +11,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // readSlots reads which slots are in use. Keys in other slots are of no family; see findUnknown.
@@ -57,7 +58,7 @@ func inCell(family string) bool { return strings.HasPrefix(family, "cell/") }
 // inOwnSlot reports whether a key is in the slot of its owner. The slot follows from the owner, an id or a hash in the
 // key; keys, if not nil, decrypts the ids of licenses. inOwnSlot returns true for a key without any of these, which the
 // check of the family reports.
-func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
+func (e entry) inOwnSlot(family string, keys *keyring.LicenseKeys) bool {
 	skip := 0
 	switch family {
 	case keyspace.SkipFamily:
@@ -84,7 +85,7 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 		}
 	case "k/", "u/":
 		if known = len(e.rest) == len(licensing.APIKey{}.Hash); known {
-			own = licensing.SlotOfHash([32]byte([]byte(e.rest)))
+			own = keyring.SlotOfHash([32]byte([]byte(e.rest)))
 		}
 	case "p/", "v/", "x/w/":
 		own, known = licensing.SlotIn(e.rest)

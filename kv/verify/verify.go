@@ -16,6 +16,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/layout"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // Violation is one place where a store contradicts itself.
@@ -34,7 +35,7 @@ type Config struct {
 	Progress func(keys int64)
 	// Keys checks the ids of licenses; nil: without the id key of the store, ids and the licenses of grants are not
 	// checked.
-	Keys *licensing.LicenseKeys
+	Keys *keyring.LicenseKeys
 
 	// PageSize is how many keys one request reads if etcd can't stream; 0: 500.
 	PageSize int

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
 	"licet/node"
@@ -51,7 +51,7 @@ const (
 
 // NewClient returns a client that finds nodes by list.
 func NewClient(
-	ring licensing.MasterRing, list func(context.Context) ([]store.Registration, error), guard *guard.Guard,
+	ring keyring.MasterRing, list func(context.Context) ([]store.Registration, error), guard *guard.Guard,
 ) (*Client, error) {
 	codec, err := newCodec()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/node"
@@ -66,15 +67,15 @@ func (r *registry) set(nodes ...store.Registration) {
 	r.nodes = nodes
 }
 
-func newRing(t *testing.T) licensing.MasterRing {
+func newRing(t *testing.T) keyring.MasterRing {
 	t.Helper()
-	var key [licensing.MasterKeySize]byte
+	var key [keyring.MasterKeySize]byte
 	_, _ = rand.Read(key[:])
-	master, err := licensing.NewMasterKey("m1", key)
+	master, err := keyring.NewMasterKey("m1", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring, err := licensing.ParseMasterRing(master.Line())
+	ring, err := keyring.ParseMasterRing(master.Line())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +84,14 @@ func newRing(t *testing.T) licensing.MasterRing {
 
 // serve starts a server on a port of its own.
 func serve(
-	t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor,
+	t *testing.T, self store.Incarnation, ring keyring.MasterRing, e executor,
 ) (store.Registration, *peer.Server) {
 	t.Helper()
 	return serveLogging(t, self, ring, e, zerolog.Nop())
 }
 
 func serveLogging(
-	t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor, log zerolog.Logger,
+	t *testing.T, self store.Incarnation, ring keyring.MasterRing, e executor, log zerolog.Logger,
 ) (store.Registration, *peer.Server) {
 	t.Helper()
 	s, err := peer.NewServer(self, ring, e, metrics.New(prometheus.NewRegistry(), "test", "", ""), log)
@@ -113,7 +114,7 @@ func serveLogging(
 	return s.Registration(listener.Addr().String()), s
 }
 
-func newClient(t *testing.T, ring licensing.MasterRing, r *registry) *peer.Client {
+func newClient(t *testing.T, ring keyring.MasterRing, r *registry) *peer.Client {
 	t.Helper()
 	c, err := peer.NewClient(ring, r.list, guard.New(nil, zerolog.Nop()))
 	if err != nil {
@@ -194,7 +195,7 @@ func TestRefusals(t *testing.T) {
 	stranger := elsewhere
 	stranger.Incarnation = self
 	for name, x := range map[string]struct {
-		ring licensing.MasterRing
+		ring keyring.MasterRing
 		to   store.Registration
 		list error
 	}{

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -57,7 +57,7 @@ type sealer struct {
 	keys    map[string][32]byte
 }
 
-func newSealer(ring licensing.MasterRing) (sealer, error) {
+func newSealer(ring keyring.MasterRing) (sealer, error) {
 	keys, err := ring.HopKeys()
 	return sealer{current: ring.Current().ID, keys: keys}, err
 }

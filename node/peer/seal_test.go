@@ -8,23 +8,23 @@ import (
 	"testing"
 	"time"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
-func newRing(t *testing.T, ids ...string) licensing.MasterRing {
+func newRing(t *testing.T, ids ...string) keyring.MasterRing {
 	t.Helper()
 	var text string
 	for _, id := range ids {
-		var key [licensing.MasterKeySize]byte
+		var key [keyring.MasterKeySize]byte
 		_, _ = rand.Read(key[:])
-		master, err := licensing.NewMasterKey(id, key)
+		master, err := keyring.NewMasterKey(id, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text += master.Line() + "\n"
 	}
-	ring, err := licensing.ParseMasterRing(text)
+	ring, err := keyring.ParseMasterRing(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ var testNode = store.Incarnation{1, 2, 3}
 
 const testOver = 7 * time.Hour
 
-func ringSealer(t *testing.T, ring licensing.MasterRing) sealer {
+func ringSealer(t *testing.T, ring keyring.MasterRing) sealer {
 	t.Helper()
 	s, err := newSealer(ring)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestSeal(t *testing.T) {
 		}
 	}
 	// A node for which the key is an old key opens the seal, too.
-	old, err := licensing.ParseMasterRing(newRing(t, "m3").Current().Line() + "\n" + ring.Current().Line())
+	old, err := keyring.ParseMasterRing(newRing(t, "m3").Current().Line() + "\n" + ring.Current().Line())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/node"
@@ -67,7 +67,7 @@ type Server struct {
 
 // NewServer returns a server for the node with an incarnation. It creates a new TLS key.
 func NewServer(
-	self store.Incarnation, ring licensing.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger,
+	self store.Incarnation, ring keyring.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger,
 ) (*Server, error) {
 	identity, err := newIdentity()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/service"
 )
@@ -95,7 +96,7 @@ func TestKeysOnce(t *testing.T) {
 	rotated := all(func(ctx context.Context, n *service.Service) (service.IssuedKey, bool, error) {
 		return n.RotateAPIKey(ctx, rotation)
 	})
-	stored, err := store.APIKey(nodetest.Context(t), licensing.HashAPIKey(made.Text))
+	stored, err := store.APIKey(nodetest.Context(t), keyring.HashAPIKey(made.Text))
 	if err != nil || stored.SecretVersion != 2 || rotated.Secret == made.Secret {
 		t.Errorf("stored is %+v, %v", stored, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node/service"
 	"licet/node/store"
@@ -63,7 +64,7 @@ func TestForeignThings(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	_, err = n.ResolveKey(ctx, newKey, owner, netip.Addr{}) // this node remembers the key
 	nodetest.WantError(t, err, nil)
-	noNewKey := nodetest.LicenseKeys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	noNewKey := nodetest.LicenseKeys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{1, 2, 3})
 	byNewKey := func(n *service.Service, key licensing.LicenseKey) error {
 		key, err := n.ResolveKey(ctx, key, stranger, netip.Addr{})
 		if err == nil {
@@ -71,7 +72,7 @@ func TestForeignThings(t *testing.T) {
 		}
 		return err
 	}
-	noLicense := nodetest.LicenseKeys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	noLicense := nodetest.LicenseKeys.Mint("LIC", owner, [keyring.LicenseKeyEntropy]byte{1, 2, 3})
 	noOrder := licensing.NewOrderNo(owner, strings.Repeat("0", 26))
 	event := nodetest.FeedOf(t, db, owner)[0].ID
 	noEvent := []byte(event) // with another hash of the record

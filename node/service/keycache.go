@@ -11,6 +11,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/store"
@@ -322,7 +323,7 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey
 	if !k.cfg.LicenseKeys.ValidAPIKey(text) {
 		return nil, nil
 	}
-	known, err := k.cache.find(ctx, licensing.HashAPIKey(text))
+	known, err := k.cache.find(ctx, keyring.HashAPIKey(text))
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +333,7 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey
 // RememberedKey returns what Authenticate returns, if the node has the answer without the store; else remembered is
 // false. The cache comes first, since computing check characters takes longer.
 func (k *Keys) RememberedKey(text string) (key *licensing.APIKey, remembered bool) {
-	known, remembered, _ := k.cache.lookup(licensing.HashAPIKey(text))
+	known, remembered, _ := k.cache.lookup(keyring.HashAPIKey(text))
 	if !remembered && !k.cfg.LicenseKeys.ValidAPIKey(text) {
 		k.cache.lookups[lookupUnknown].Inc()
 		return nil, true

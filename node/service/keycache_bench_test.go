@@ -11,7 +11,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/kv"
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
@@ -25,7 +25,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ring, err := licensing.ParseMasterRing(lineM1 + lineM2)
+	ring, err := keyring.ParseMasterRing(lineM1 + lineM2)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"licet/kv"
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node/service"
 	"licet/node/store"
@@ -185,7 +186,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		func(cfg *service.Config) { s.metrics = cfg.Metrics })
 	s.follow(t)
 	known := guessed("0")
-	for i := 0; licensing.HashAPIKey(known)[31]%2 != 0; i++ {
+	for i := 0; keyring.HashAPIKey(known)[31]%2 != 0; i++ {
 		known = guessed(fmt.Sprint(i))
 	}
 	for s.lookups("hit") == 0 {
@@ -218,7 +219,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	var others []string
 	for i := 0; len(others) < service.MaxCachedKeys/8; i++ {
 		text := guessed(fmt.Sprint("other ", i))
-		if licensing.HashAPIKey(text)[31]%2 == 0 {
+		if keyring.HashAPIKey(text)[31]%2 == 0 {
 			others = append(others, text)
 			ask(text)
 		}

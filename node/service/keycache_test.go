@@ -16,6 +16,7 @@ import (
 	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 	"licet/node/service"
 	"licet/node/store"
@@ -107,7 +108,7 @@ func keymaker(t *testing.T, store *kv.Store) service.Keymaker {
 // guessed returns a text in the form of an API key, with the right check characters and a name of up to 20 bytes
 // instead of random bytes.
 func guessed(name string) string {
-	var entropy [licensing.APIKeyEntropy]byte
+	var entropy [keyring.APIKeyEntropy]byte
 	copy(entropy[:], name)
 	return nodetest.LicenseKeys.MintAPIKey(nodetest.Owner, entropy)
 }
@@ -118,9 +119,9 @@ var (
 	lineM2 = "m2:" + strings.Repeat("B", 42) + "A=\n"
 )
 
-func parseRing(t *testing.T, text string) licensing.MasterRing {
+func parseRing(t *testing.T, text string) keyring.MasterRing {
 	t.Helper()
-	ring, err := licensing.ParseMasterRing(text)
+	ring, err := keyring.ParseMasterRing(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +325,7 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 	}
 	store := s.store.Store.(*kv.Store)
 	err := store.PutAPIKey(nodetest.Context(t), licensing.APIKey{
-		ID: licensing.NewAPIKeyID(nodetest.Owner, "guessed"), Hash: licensing.HashAPIKey(guess), Owner: nodetest.Owner,
+		ID: licensing.NewAPIKeyID(nodetest.Owner, "guessed"), Hash: keyring.HashAPIKey(guess), Owner: nodetest.Owner,
 		SecretVersion: 1,
 	})
 	if err != nil {
@@ -458,8 +459,8 @@ func TestMalformedKeysCostNoRequest(t *testing.T) {
 	}
 	s := nodetest.New(t, db)
 	good := issue(t, keymaker(t, db)).Text
-	other := licensing.NewKeyCheck([]byte("another check key")).
-		MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
+	other := keyring.NewKeyCheck([]byte("another check key")).
+		MintAPIKey(nodetest.Owner, [keyring.APIKeyEntropy]byte{1})
 	swapped := []byte(good)
 	swapped[20], swapped[21] = swapped[21], swapped[20]
 	if swapped[20] == swapped[21] {

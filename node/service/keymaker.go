@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -15,8 +16,8 @@ import (
 // secrets, Check only to create keys.
 type Keymaker struct {
 	Store   store.Keys
-	Check   licensing.KeyCheck
-	Ring    licensing.MasterRing
+	Check   keyring.KeyCheck
+	Ring    keyring.MasterRing
 	Clock   func() time.Time
 	Entropy io.Reader // crypto/rand.Reader in production
 }
@@ -77,7 +78,7 @@ func (m Keymaker) newKey(wanted NewKey) (IssuedKey, error) {
 	if err := key.Validate(now); err != nil {
 		return IssuedKey{}, err
 	}
-	var entropy [licensing.APIKeyEntropy]byte
+	var entropy [keyring.APIKeyEntropy]byte
 	if _, err := io.ReadFull(m.Entropy, entropy[:]); err != nil {
 		return IssuedKey{}, fmt.Errorf("make an API key: %w", err)
 	}
@@ -87,7 +88,7 @@ func (m Keymaker) newKey(wanted NewKey) (IssuedKey, error) {
 	}
 	key.ID = licensing.NewAPIKeyID(key.Owner, id)
 	text := m.Check.MintAPIKey(key.Owner, entropy)
-	key.Hash = licensing.HashAPIKey(text)
+	key.Hash = keyring.HashAPIKey(text)
 	secret, err := m.Ring.APISecret(&key)
 	return IssuedKey{Key: key, Text: text, Secret: secret}, err
 }

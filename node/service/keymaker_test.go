@@ -12,6 +12,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/service"
 )
 
@@ -26,7 +27,7 @@ func TestKeymaker(t *testing.T) {
 		!regexp.MustCompile("^lk_test_[0-9A-Z]{38}$").MatchString(issued.Text) {
 		t.Errorf("made %s with the id %s", issued.Text, key.ID)
 	}
-	stored, err := store.APIKey(nodetest.Context(t), licensing.HashAPIKey(issued.Text))
+	stored, err := store.APIKey(nodetest.Context(t), keyring.HashAPIKey(issued.Text))
 	if err != nil {
 		t.Fatal(err)
 	}

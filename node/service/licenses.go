@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/store"
 )
@@ -100,7 +101,7 @@ type Reissue struct {
 func (l *Licenses) ReissueLicense(
 	ctx context.Context, owner licensing.Owner, in Reissue,
 ) (view *store.LicenseView, replayed bool, err error) {
-	var entropy [licensing.LicenseKeyEntropy]byte
+	var entropy [keyring.LicenseKeyEntropy]byte
 	if _, err := io.ReadFull(l.cfg.Entropy, entropy[:]); err != nil {
 		return nil, false, fmt.Errorf("make a license key: %w", err)
 	}

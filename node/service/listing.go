@@ -45,7 +45,7 @@ func (l *Licenses) ListLicenses(
 		case filter.OrderNo != "":
 			list, err = l.licensesOfOrder(ctx, owner, filter, clamp(page))
 		default:
-			page.KeyOf = func(o *licensing.Order, i int) licensing.LicenseKey { return l.cfg.LicenseKeys.OrderKey(o, i) }
+			page.KeyOf = l.cfg.LicenseKeys.OrderKey
 			list, err = l.cfg.Queries.ListLicenses(ctx, owner, filter.Customer, clamp(page), l.keepLicenses(filter))
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/store"
 )
@@ -229,7 +230,7 @@ func (o *Orders) orderLifetime(mode licensing.Mode) time.Duration {
 
 // mint returns a new license key for an owner's license with these terms.
 func (c *core) mint(owner licensing.Owner, terms licensing.Terms) (licensing.LicenseKey, error) {
-	var entropy [licensing.LicenseKeyEntropy]byte
+	var entropy [keyring.LicenseKeyEntropy]byte
 	if _, err := io.ReadFull(c.cfg.Entropy, entropy[:]); err != nil {
 		return licensing.LicenseKey{}, fmt.Errorf("make a license key: %w", err)
 	}
@@ -275,7 +276,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	if !licensing.ValidOrderNo(orderNo) {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
-	presented := licensing.HashPayToken(token)
+	presented := keyring.HashPayToken(token)
 	return admittedFor(ctx, o.engine, node.UnknownOrder, func(place *node.Place) (order licensing.Order, err error) {
 		owner, _, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
 		if err != nil {

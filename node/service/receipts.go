@@ -15,6 +15,7 @@ import (
 
 	"licet/internal/fair"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/store"
 )
@@ -192,7 +193,7 @@ func (r *Receipts) makeKeys(
 	if _, err := io.ReadFull(r.cfg.Entropy, secret[:]); err != nil {
 		return nil, fmt.Errorf("make receipt keys: %w", err)
 	}
-	root, err := r.seal(owner, licensing.NewRootSecret(secret))
+	root, err := r.seal(owner, keyring.NewRootSecret(secret))
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func (r *Receipts) makeKeys(
 	return result.ReceiptKeys, err
 }
 
-func (r *Receipts) seal(owner licensing.Owner, secret licensing.RootSecret) (licensing.SealedRoot, error) {
+func (r *Receipts) seal(owner licensing.Owner, secret keyring.RootSecret) (licensing.SealedRoot, error) {
 	var nonce [licensing.RootNonceSize]byte
 	if _, err := io.ReadFull(r.cfg.Entropy, nonce[:]); err != nil {
 		return licensing.SealedRoot{}, fmt.Errorf("seal a root secret: %w", err)

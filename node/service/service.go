@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics/guard"
 	"licet/node"
 	"licet/node/store"
@@ -51,7 +52,7 @@ type Config struct {
 	MaxAPIKeys int
 	// Ring holds the master keys, which the secrets of API keys and webhook endpoints and the pay tokens of orders are
 	// derived from. Required to create any of these.
-	Ring licensing.MasterRing
+	Ring keyring.MasterRing
 }
 
 const (

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
-	"licet/licensing"
 	"time"
+
+	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // Keys are the API keys, and the master keys that their secrets are derived from.
@@ -26,11 +28,11 @@ type Keys interface {
 
 	// CheckRing returns an error that names the master keys which the store uses and the ring lacks,
 	// or which differ under the same id.
-	CheckRing(ctx context.Context, ring licensing.MasterRing) error
+	CheckRing(ctx context.Context, ring keyring.MasterRing) error
 
 	// UseMaster records that secrets are derived from a master key from now on. It refuses a key if the store has
 	// another key under its id.
-	UseMaster(ctx context.Context, master licensing.MasterKey) error
+	UseMaster(ctx context.Context, master keyring.MasterKey) error
 
 	// CreateAPIKey stores a new key. Its master key must be in use. Storing the same key again is a
 	// no-op; another key with the same id or hash is an error. The same transaction stores the claims.

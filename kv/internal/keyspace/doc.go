@@ -61,7 +61,7 @@
 //	                                  empty: a payment in the listing of its order, by when it was recorded
 //	pt/<account>/<mode>/<ms><payment> a payment or refund by its time: currency, amount and product, for reports
 //	q/<account>/<mode>/<product>      a product
-//	k/<hash>                          an API key, by licensing.HashAPIKey of its text
+//	k/<hash>                          an API key, by keyring.HashAPIKey of its text
 //	a/<account>/<mode>/<key>          an API key's hash, 32 bytes, by its public id
 //	u/<hash>                          when an API key was used last, about, by the same hash
 //	r/<account>/<mode>/               how many bytes of events an owner has, by epochs, and the last epoch whose
@@ -103,8 +103,8 @@
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
 // every key up to a range's end, whatever the limit); <alias> the first 16 bytes of an HMAC of an external key,
-// see licensing.LicenseKeys.AliasOf, or the block of a reissued key; <trial> the same of an HMAC, see
-// licensing.LicenseKeys.TrialOf; <name> a licensing.RevocationName, 16 bytes; <key> the first 16 bytes
+// see keyring.LicenseKeys.AliasOf, or the block of a reissued key; <trial> the same of an HMAC, see
+// keyring.LicenseKeys.TrialOf; <name> a licensing.RevocationName, 16 bytes; <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
 // in lower case, <reference> of a customer's reference, and <payment> of a payment's provider and reference; <mode> is
 // t or l; <ms> is eight bytes, big end first;

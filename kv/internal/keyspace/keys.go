@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -45,11 +46,11 @@ func OrderOwnerKey(orderNo string) string { return inSlotOf(orderNo, "p/"+orderN
 
 // APIKeyKey returns the key of an API key's record.
 func APIKeyKey(hash [32]byte) string {
-	return InSlot(licensing.SlotOfHash(hash), APIKeysFamily+string(hash[:]))
+	return InSlot(keyring.SlotOfHash(hash), APIKeysFamily+string(hash[:]))
 }
 
 // KeyUseKey returns the key that says when an API key was used last.
-func KeyUseKey(hash [32]byte) string { return InSlot(licensing.SlotOfHash(hash), "u/"+string(hash[:])) }
+func KeyUseKey(hash [32]byte) string { return InSlot(keyring.SlotOfHash(hash), "u/"+string(hash[:])) }
 
 // APIKeyPartMark returns the key of the mark of one part of all API keys.
 func APIKeyPartMark(part uint8) string { return apiKeyPartMarks + string([]byte{part}) }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/metrics"
 )
 
@@ -58,9 +59,9 @@ func ShortTempDir(t *testing.T) string {
 func Metrics() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
 
 // Ring returns a ring with the master keys m1 and m2.
-func Ring(t *testing.T) licensing.MasterRing {
+func Ring(t *testing.T) keyring.MasterRing {
 	t.Helper()
-	m1 := Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(t)
-	m2 := Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(t)
-	return Must(licensing.ParseMasterRing(m1.Line() + "\n" + m2.Line()))(t)
+	m1 := Must(keyring.NewMasterKey("m1", [keyring.MasterKeySize]byte{1}))(t)
+	m2 := Must(keyring.NewMasterKey("m2", [keyring.MasterKeySize]byte{2}))(t)
+	return Must(keyring.ParseMasterRing(m1.Line() + "\n" + m2.Line()))(t)
 }

@@ -11,15 +11,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
 var (
 	// Keys, Time, Key, Owner, OtherOwner, Hex and ULID occur in the golden values.
-	Keys = licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
-		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
+	Keys = keyring.NewLicenseKeys(keyring.NewKeyCheck([]byte("check key")),
+		keyring.NewIDKey([keyring.IDKeySize]byte([]byte("id key of a test"))))
 	Time       = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
-	Key        = Keys.Mint("ACME", Owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	Key        = Keys.Mint("ACME", Owner, [keyring.LicenseKeyEntropy]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
 	Owner      = licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Live}
 	OtherOwner = licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}
 	Hex        = strings.Repeat("0123456789abcdef", 4)

@@ -18,6 +18,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -91,7 +92,7 @@ func goldenOrder() *licensing.Order {
 		OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
 		Amount: 1_000_000_000_000, Currency: "KWD", Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
 		Metadata: `{"cart":[1,2]}`, SuccessURL: "https://shop.example/thanks",
-		PayHash: licensing.HashPayToken("token"),
+		PayHash: keyring.HashPayToken("token"),
 		PaySeed: licensing.PaySeed{MasterID: "mk_01jd4q8x2m7r3n5t9v1w4y6z8a",
 			Salt: [16]byte([]byte("a salt, sixteen!"))},
 		Terms: licensing.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1},
@@ -483,7 +484,7 @@ func TestClearPayToken(t *testing.T) {
 	token := []byte("sixteen bytes!!!")
 	value := appendBytes((&Order{Order: order}).Encode(), 8, token)
 	stored, err := DecodeOrder(licensing.OrderRef(kvtest.Owner, order.OrderNo), value)
-	if err != nil || stored.Order.PayHash != licensing.HashPayToken(hex.EncodeToString(token)) {
+	if err != nil || stored.Order.PayHash != keyring.HashPayToken(hex.EncodeToString(token)) {
 		t.Errorf("got the hash %x, %v", stored.Order.PayHash, err)
 	}
 	if written := stored.Encode(); bytes.Contains(written, token) || !bytes.Contains(written, stored.Order.PayHash[:]) {

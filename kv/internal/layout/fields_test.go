@@ -12,6 +12,7 @@ import (
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -104,7 +105,7 @@ func TestGoldenFields(t *testing.T) {
 	show("page of deliveries without optional fields",
 		encodePage([]store.Delivery{{}, {EventID: "evt_001"}}, maxAnswer))
 
-	show("sealed id key", (&SealedIDKey{MasterID: "2026", Sealed: [licensing.SealedIDKeySize]byte{1, 2, 3}}).Encode())
+	show("sealed id key", (&SealedIDKey{MasterID: "2026", Sealed: [keyring.SealedIDKeySize]byte{1, 2, 3}}).Encode())
 	show("registration without an address", EncodeNode(store.Registration{}, time.Time{}))
 	node := store.Registration{Address: "node-1:8081", PublicKey: [32]byte{1, 2, 3}}
 	show("registration", EncodeNode(node, time.Time{}))

@@ -1,11 +1,13 @@
 package layout
 
-import "licet/licensing"
+import (
+	"licet/licensing/keyring"
+)
 
 // SealedIDKey is the id key of a store, sealed under a master key.
 type SealedIDKey struct {
 	MasterID string
-	Sealed   [licensing.SealedIDKeySize]byte
+	Sealed   [keyring.SealedIDKeySize]byte
 }
 
 func (k *SealedIDKey) table() fieldTable {

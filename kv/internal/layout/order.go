@@ -9,6 +9,7 @@ import (
 
 	"licet/kv/internal/keyspace"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // OrderWriter is the number of the repeated field with the writers of an order.
@@ -180,7 +181,7 @@ type clearTokenVar struct{ hash *[sha256.Size]byte }
 
 func (v clearTokenVar) write(b []byte, _ protowire.Number) []byte { return b }
 func (v clearTokenVar) read(f Field) error {
-	*v.hash = licensing.HashPayToken(hex.EncodeToString(f.Bytes))
+	*v.hash = keyring.HashPayToken(hex.EncodeToString(f.Bytes))
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -60,14 +61,14 @@ func RunKeys(t *testing.T, open func(t *testing.T) KeyedStore) {
 type keyFixture struct {
 	fixture
 	keys   store.Keys
-	master licensing.MasterKey // in use
+	master keyring.MasterKey // in use
 }
 
-func (f keyFixture) newMaster(id string) licensing.MasterKey {
+func (f keyFixture) newMaster(id string) keyring.MasterKey {
 	f.t.Helper()
-	var bytes [licensing.MasterKeySize]byte
+	var bytes [keyring.MasterKeySize]byte
 	_, _ = rand.Read(bytes[:])
-	master, err := licensing.NewMasterKey(id, bytes)
+	master, err := keyring.NewMasterKey(id, bytes)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -76,12 +77,11 @@ func (f keyFixture) newMaster(id string) licensing.MasterKey {
 
 func (f keyFixture) apiKey(owner licensing.Owner) licensing.APIKey {
 	key := licensing.APIKey{
-		ID: licensing.NewAPIKeyID(owner, ulid.Make().String()), Owner: owner, Name: "shop", Scopes: []string{"orders",
-			"keys:read"},
-		RequireSignature: true, SecretVersion: 1, MasterID: f.master.ID, CreatedAt: created,
-		ExpiresAt: created.Add(time.Hour),
+		ID: licensing.NewAPIKeyID(owner, ulid.Make().String()), Owner: owner, Name: "shop",
+		Scopes: []string{"orders", "keys:read"}, RequireSignature: true, SecretVersion: 1, MasterID: f.master.ID,
+		CreatedAt: created, ExpiresAt: created.Add(time.Hour),
 	}
-	key.Hash = licensing.HashAPIKey("lk_test_" + licensing.SlotOf(key.Owner).String() + rand.Text())
+	key.Hash = keyring.HashAPIKey("lk_test_" + licensing.SlotOf(key.Owner).String() + rand.Text())
 	return key
 }
 
@@ -280,13 +280,13 @@ func testKeyAbsent(t *testing.T, f keyFixture) {
 	}
 }
 
-func ringOf(t *testing.T, keys ...licensing.MasterKey) licensing.MasterRing {
+func ringOf(t *testing.T, keys ...keyring.MasterKey) keyring.MasterRing {
 	t.Helper()
 	var text strings.Builder
 	for _, key := range keys {
 		text.WriteString(key.Line() + "\n")
 	}
-	ring, err := licensing.ParseMasterRing(text.String())
+	ring, err := keyring.ParseMasterRing(text.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func ringOf(t *testing.T, keys ...licensing.MasterKey) licensing.MasterRing {
 func testRing(t *testing.T, f keyFixture) {
 	unused := f.newMaster("u_" + ulid.Make().String())
 	imposter := f.newMaster(f.master.ID)
-	says := func(ring licensing.MasterRing, id string, want bool) {
+	says := func(ring keyring.MasterRing, id string, want bool) {
 		t.Helper()
 		err := f.keys.CheckRing(f.context(), ring)
 		if got := err != nil && strings.Contains(err.Error(), `"`+id+`"`); got != want {

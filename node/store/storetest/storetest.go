@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -57,9 +58,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 }
 
 // Keys makes the license keys of tests.
-func Keys() licensing.LicenseKeys {
-	return licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
-		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
+func Keys() keyring.LicenseKeys {
+	return keyring.NewLicenseKeys(keyring.NewKeyCheck([]byte("check key")),
+		keyring.NewIDKey([keyring.IDKeySize]byte([]byte("id key of a test"))))
 }
 
 // RunClaims checks the claims of a store. A sweep removes the claims of all owners, so no other test
@@ -108,7 +109,7 @@ func RunSubscriptions(t *testing.T, open func(t *testing.T, recordActivations bo
 type fixture struct {
 	t     *testing.T
 	store store.Store
-	keys  licensing.LicenseKeys
+	keys  keyring.LicenseKeys
 }
 
 var created = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
@@ -129,7 +130,7 @@ func (f fixture) key(owner licensing.Owner) licensing.LicenseKey {
 
 // entropy returns random bytes. A key depends on the slot of its owner and on these bytes: the same bytes would make
 // the same key for the owner of another test, if both owners are in one of the 1,024 slots.
-func (f fixture) entropy() (random [licensing.LicenseKeyEntropy]byte) {
+func (f fixture) entropy() (random [keyring.LicenseKeyEntropy]byte) {
 	f.t.Helper()
 	if _, err := rand.Read(random[:]); err != nil {
 		f.t.Fatal(err)
@@ -151,7 +152,7 @@ func (f fixture) order(owner licensing.Owner) *licensing.Order {
 		OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner,
 		ProductID: "pro", Amount: 4900, Currency: "USD",
 		Description: "one seat", BuyerEmail: "ada@example.com", Metadata: `{"cart":[1,2]}`,
-		SuccessURL: "https://shop.example/thanks", PayHash: licensing.HashPayToken("token"),
+		SuccessURL: "https://shop.example/thanks", PayHash: keyring.HashPayToken("token"),
 		Terms: licensing.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licensing.Period{Years: 1},
 			FromActivation: true},
 		CreatedAt: created, ExpiresAt: created.Add(24 * time.Hour),

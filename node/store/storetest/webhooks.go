@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -32,7 +33,7 @@ func (f fixture) useMaster() {
 	if !ok {
 		return
 	}
-	master, err := licensing.NewMasterKey(webhookMaster, [licensing.MasterKeySize]byte{1})
+	master, err := keyring.NewMasterKey(webhookMaster, [keyring.MasterKeySize]byte{1})
 	if err == nil {
 		err = keys.UseMaster(f.context(), master)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"rsc.io/qr"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/receipt"
 )
 
@@ -52,7 +52,7 @@ device can give its slot back, also without network (licet offline release).`,
   licet offline request LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 lab-7 --qr request.png`,
 		Args: Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !licensing.IsKeyForm(args[0]) {
+			if !keyring.IsKeyForm(args[0]) {
 				return BadUsage("LICENSE_KEY is not in the form of a license key, a prefix and five groups of five " +
 					"letters and digits: compare it with the order")
 			}

@@ -1,4 +1,4 @@
-package licensing
+package keyring
 
 import (
 	"crypto/hkdf"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"licet/licensing"
 )
 
 const (
@@ -152,13 +154,13 @@ func (r MasterRing) Lookup(id string) (MasterKey, bool) {
 //
 // The derivation is HKDF-SHA256 and must never change: a change would break the signatures of all
 // requests with existing secrets.
-func (r MasterRing) APISecret(key *APIKey) (string, error) {
+func (r MasterRing) APISecret(key *licensing.APIKey) (string, error) {
 	return r.apiSecret(key, key.SecretVersion, key.MasterID)
 }
 
 // APISecrets derives every secret of an API key that is valid at now: the current one, and the
 // previous one while a rotation's overlap lasts.
-func (r MasterRing) APISecrets(key *APIKey, now time.Time) ([]string, error) {
+func (r MasterRing) APISecrets(key *licensing.APIKey, now time.Time) ([]string, error) {
 	present, err := r.APISecret(key)
 	if err != nil {
 		return nil, err
@@ -173,7 +175,7 @@ func (r MasterRing) APISecrets(key *APIKey, now time.Time) ([]string, error) {
 	return []string{present, previous}, nil
 }
 
-func (r MasterRing) apiSecret(key *APIKey, version int, masterID string) (string, error) {
+func (r MasterRing) apiSecret(key *licensing.APIKey, version int, masterID string) (string, error) {
 	master, found := r.Lookup(masterID)
 	if !found {
 		return "", fmt.Errorf(
@@ -194,13 +196,13 @@ func (r MasterRing) apiSecret(key *APIKey, version int, masterID string) (string
 // writes it. It fails only if the ring lacks the endpoint's master key.
 //
 // The derivation must never change, like that of [MasterRing.APISecret].
-func (r MasterRing) WebhookSecret(e *Endpoint) (string, error) {
+func (r MasterRing) WebhookSecret(e *licensing.Endpoint) (string, error) {
 	return r.webhookSecret(e, e.SecretVersion, e.MasterID)
 }
 
 // WebhookSecrets derives every secret that signs messages to an endpoint at now, the current one
 // first, as [MasterRing.APISecrets] does.
-func (r MasterRing) WebhookSecrets(e *Endpoint, now time.Time) ([]string, error) {
+func (r MasterRing) WebhookSecrets(e *licensing.Endpoint, now time.Time) ([]string, error) {
 	present, err := r.WebhookSecret(e)
 	if err != nil {
 		return nil, err
@@ -215,7 +217,7 @@ func (r MasterRing) WebhookSecrets(e *Endpoint, now time.Time) ([]string, error)
 	return []string{present, previous}, nil
 }
 
-func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (string, error) {
+func (r MasterRing) webhookSecret(e *licensing.Endpoint, version int, masterID string) (string, error) {
 	master, found := r.Lookup(masterID)
 	if !found {
 		return "", fmt.Errorf(
@@ -235,7 +237,7 @@ func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (st
 // the master key, or has another master key under the id, so that the token is not the order's.
 //
 // The derivation must never change, like that of [MasterRing.APISecret].
-func (r MasterRing) PayToken(o *Order) (string, error) {
+func (r MasterRing) PayToken(o *licensing.Order) (string, error) {
 	master, found := r.Lookup(o.PaySeed.MasterID)
 	if !found {
 		return "", fmt.Errorf("the pay token of order %s needs the master key %q, which the master key ring lacks",
@@ -251,8 +253,8 @@ func (r MasterRing) PayToken(o *Order) (string, error) {
 
 // NewPayToken sets the PaySeed and the PayHash of a new order to those of a token that is derived from the ring's
 // current master key.
-func (r MasterRing) NewPayToken(o *Order, salt [16]byte) error {
-	o.PaySeed = PaySeed{MasterID: r.Current().ID, Salt: salt}
+func (r MasterRing) NewPayToken(o *licensing.Order, salt [16]byte) error {
+	o.PaySeed = licensing.PaySeed{MasterID: r.Current().ID, Salt: salt}
 	token, err := r.Current().payToken(o.OrderNo, salt)
 	o.PayHash = HashPayToken(token)
 	return err

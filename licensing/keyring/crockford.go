@@ -1,14 +1,16 @@
-package licensing
+package keyring
 
 import (
 	"encoding/base32"
 	"strings"
+
+	"licet/licensing"
 )
 
 // crockfordValues holds the value of each character of the canonical form.
 var crockfordValues = func() (values [256]byte) {
-	for i := range len(crockford) {
-		values[crockford[i]] = byte(i)
+	for i := range len(licensing.Crockford) {
+		values[licensing.Crockford[i]] = byte(i)
 	}
 	return values
 }()
@@ -25,7 +27,7 @@ func crockfordValue(c byte) int {
 	case 'I', 'L':
 		return 1
 	}
-	return strings.IndexByte(crockford, c)
+	return strings.IndexByte(licensing.Crockford, c)
 }
 
 // upperASCII is strings.ToUpper for ASCII only: Unicode folding would turn other letters, such as ı or
@@ -44,5 +46,5 @@ func upperASCII(s string) string {
 }
 
 func crockfordText(b []byte) string {
-	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)
+	return base32.NewEncoding(licensing.Crockford).WithPadding(base32.NoPadding).EncodeToString(b)
 }

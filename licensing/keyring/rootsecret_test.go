@@ -1,4 +1,4 @@
-package licensing_test
+package keyring_test
 
 import (
 	"bytes"
@@ -7,21 +7,22 @@ import (
 	"testing"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // TestSealedRoot: a root secret opens under the master key that seals it, for its owner only, and the keys that are
 // derived from it never change.
 func TestSealedRoot(t *testing.T) {
-	ring := func(lines ...string) licensing.MasterRing {
+	ring := func(lines ...string) keyring.MasterRing {
 		t.Helper()
-		ring, err := licensing.ParseMasterRing(strings.Join(lines, "\n"))
+		ring, err := keyring.ParseMasterRing(strings.Join(lines, "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ring
 	}
 	first, second := "m1:"+strings.Repeat("A", 43)+"=", "m2:"+strings.Repeat("B", 42)+"A="
-	secret := licensing.NewRootSecret([licensing.RootSecretSize]byte(bytes.Repeat([]byte{7}, licensing.RootSecretSize)))
+	secret := keyring.NewRootSecret([licensing.RootSecretSize]byte(bytes.Repeat([]byte{7}, licensing.RootSecretSize)))
 	sealed, err := ring(first, second).SealRoot(keyOwner, secret, [licensing.RootNonceSize]byte{9})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func TestSealedRoot(t *testing.T) {
 	if _, err := ring(first).OpenRoot(other, sealed); err == nil {
 		t.Error("opened for another owner")
 	}
-	for _, r := range []licensing.MasterRing{ring(second), ring("m1:" + strings.Repeat("B", 42) + "A=")} {
+	for _, r := range []keyring.MasterRing{ring(second), ring("m1:" + strings.Repeat("B", 42) + "A=")} {
 		if _, err := r.OpenRoot(keyOwner, sealed); err == nil {
 			t.Errorf("opened with %v", r)
 		}

@@ -1,4 +1,4 @@
-package licensing_test
+package keyring_test
 
 import (
 	"crypto/hmac"
@@ -10,11 +10,13 @@ import (
 
 	"licet/internal/depth"
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // apiKeyText computes the text of an API key in a second way, as the expected value.
-func apiKeyText(key []byte, owner licensing.Owner, entropy [licensing.APIKeyEntropy]byte) string {
-	text := "lk_" + string(owner.Mode) + "_" + licensing.SlotOf(owner).String() + base32(new(big.Int).SetBytes(entropy[:]), 32)
+func apiKeyText(key []byte, owner licensing.Owner, entropy [keyring.APIKeyEntropy]byte) string {
+	text := "lk_" + string(owner.Mode) + "_" + licensing.SlotOf(owner).String() +
+		base32(new(big.Int).SetBytes(entropy[:]), 32)
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))
 	return text + base32(new(big.Int).Rsh(new(big.Int).SetBytes(mac.Sum(nil)), 256-20), 4)
@@ -22,17 +24,17 @@ func apiKeyText(key []byte, owner licensing.Owner, entropy [licensing.APIKeyEntr
 
 // TestAPIKeysAreFrozen: API keys are kept in configurations for years. No line here may ever change.
 func TestAPIKeysAreFrozen(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
-	var counting, ones [licensing.APIKeyEntropy]byte
+	check := keyring.NewKeyCheck(checkKey)
+	var counting, ones [keyring.APIKeyEntropy]byte
 	for i := range counting {
 		counting[i], ones[i] = byte(i), 0xff
 	}
 	for _, c := range []struct {
 		mode    licensing.Mode
-		entropy [licensing.APIKeyEntropy]byte
+		entropy [keyring.APIKeyEntropy]byte
 		text    string
 	}{
-		{licensing.Test, [licensing.APIKeyEntropy]byte{}, "lk_test_VQ000000000000000000000000000000001AQH"},
+		{licensing.Test, [keyring.APIKeyEntropy]byte{}, "lk_test_VQ000000000000000000000000000000001AQH"},
 		{licensing.Live, ones, "lk_live_ZRZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZZ7KRN"},
 		{licensing.Test, counting, "lk_test_VQ000G40R40M30E209185GR38E1W8124GKZ8DH"},
 	} {
@@ -48,11 +50,11 @@ func TestAPIKeysAreFrozen(t *testing.T) {
 // is not.
 func TestAPIKeysAreMintedAndChecked(t *testing.T) {
 	depth.NotRaced(t)
-	check := licensing.NewKeyCheck(checkKey)
+	check := keyring.NewKeyCheck(checkKey)
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 50 {
 		owner := ownerOf(rng)
-		var entropy [licensing.APIKeyEntropy]byte
+		var entropy [keyring.APIKeyEntropy]byte
 		for i := range entropy {
 			entropy[i] = byte(rng.Uint32())
 		}
@@ -82,9 +84,9 @@ func TestAPIKeysAreMintedAndChecked(t *testing.T) {
 }
 
 func FuzzValidAPIKey(f *testing.F) {
-	check := licensing.NewKeyCheck(checkKey)
+	check := keyring.NewKeyCheck(checkKey)
 	for _, seed := range []string{
-		check.MintAPIKey(keyOwner, [licensing.APIKeyEntropy]byte{1}), "", "lk_test_", "lk_live_",
+		check.MintAPIKey(keyOwner, [keyring.APIKeyEntropy]byte{1}), "", "lk_test_", "lk_live_",
 		"lk_test_" + strings.Repeat("0", 38), "lk_live_" + strings.Repeat("Z", 38),
 		"lk_test_" + strings.Repeat("ſ", 19),
 	} {

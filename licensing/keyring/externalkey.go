@@ -1,21 +1,24 @@
-package licensing
+package keyring
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+
+	"licet/licensing"
 )
 
-// AliasOf returns the name of an owner's external key. text is what [KeyMatching.Of] returned. Without the id key,
-// the name can neither be computed nor be used to guess the key.
-func (k LicenseKeys) AliasOf(owner Owner, text string) AliasName {
+// AliasOf returns the name of an owner's external key. text is what [licensing.KeyMatching.Of] returned. Without the id
+// key, the name can neither be computed nor be used to guess the key.
+func (k LicenseKeys) AliasOf(owner licensing.Owner, text string) licensing.AliasName {
 	mac := hmac.New(sha256.New, k.aliases)
 	mac.Write([]byte(owner.AccountID + "\x00" + string(owner.Mode) + "\x00" + text))
-	return AliasName(NewLicenseID(SlotOf(owner), [LicenseBlockSize]byte(mac.Sum(nil))))
+	block := [licensing.LicenseBlockSize]byte(mac.Sum(nil))
+	return licensing.AliasName(licensing.NewLicenseID(licensing.SlotOf(owner), block))
 }
 
 // SealExternalKey encrypts the external key of a license by AES-256-GCM. The nonce is an HMAC of the license's id and
 // of the key, so the result is always the same, and no nonce seals two texts.
-func (k LicenseKeys) SealExternalKey(id LicenseID, key string) string {
+func (k LicenseKeys) SealExternalKey(id licensing.LicenseID, key string) string {
 	mac := hmac.New(sha256.New, k.nonces)
 	mac.Write(id[:])
 	mac.Write([]byte(key))
@@ -24,7 +27,7 @@ func (k LicenseKeys) SealExternalKey(id LicenseID, key string) string {
 }
 
 // OpenExternalKey decrypts what SealExternalKey returned. ok is false for anything else.
-func (k LicenseKeys) OpenExternalKey(id LicenseID, sealed string) (key string, ok bool) {
+func (k LicenseKeys) OpenExternalKey(id licensing.LicenseID, sealed string) (key string, ok bool) {
 	size := k.seal.NonceSize()
 	if len(sealed) < size {
 		return "", false

@@ -1,4 +1,4 @@
-package licensing_test
+package keyring_test
 
 import "testing"
 

@@ -1,13 +1,15 @@
-package licensing
+package keyring
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+
+	"licet/licensing"
 )
 
 // OrderKey returns the first key of the order's license with index i. The license may have another key now.
-func (k LicenseKeys) OrderKey(o *Order, i int) LicenseKey {
+func (k LicenseKeys) OrderKey(o *licensing.Order, i int) licensing.LicenseKey {
 	if i == 0 {
 		return o.LicenseKey
 	}
@@ -15,12 +17,14 @@ func (k LicenseKeys) OrderKey(o *Order, i int) LicenseKey {
 }
 
 // GrantKey returns the key of the license with index i of an owner's grant.
-func (k LicenseKeys) GrantKey(g *GrantProgress, owner Owner, i int) LicenseKey {
+func (k LicenseKeys) GrantKey(g *licensing.GrantProgress, owner licensing.Owner, i int) licensing.LicenseKey {
 	return k.SeededKey(g.Seed, g.Terms.KeyPrefix, owner, i)
 }
 
 // SeededKey returns the key of an owner's license with index i, of the licenses whose keys derive from a seed.
-func (k LicenseKeys) SeededKey(seed KeySeed, prefix string, owner Owner, i int) LicenseKey {
+func (k LicenseKeys) SeededKey(
+	seed licensing.KeySeed, prefix string, owner licensing.Owner, i int,
+) licensing.LicenseKey {
 	return k.Mint(prefix, owner, k.derive(seed, i))
 }
 

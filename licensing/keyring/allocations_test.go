@@ -2,18 +2,18 @@
 
 // The race detector lets a sync.Pool forget values, so these tests hold without the detector only.
 
-package licensing_test
+package keyring_test
 
 import (
 	"testing"
 
-	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // TestValidAPIKeyAllocatesNothing: each guess of an API key is checked.
 func TestValidAPIKeyAllocatesNothing(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
-	text := check.MintAPIKey(keyOwner, [licensing.APIKeyEntropy]byte{1})
+	check := keyring.NewKeyCheck(checkKey)
+	text := check.MintAPIKey(keyOwner, [keyring.APIKeyEntropy]byte{1})
 	if n := testing.AllocsPerRun(1000, func() { check.ValidAPIKey(text) }); n >= 1 {
 		t.Errorf("%v allocations", n)
 	}

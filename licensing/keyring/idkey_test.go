@@ -1,4 +1,4 @@
-package licensing
+package keyring
 
 import (
 	"encoding/hex"

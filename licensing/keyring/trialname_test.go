@@ -1,15 +1,17 @@
-package licensing_test
+package keyring_test
 
 import (
 	"slices"
 	"testing"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 func TestTrialNames(t *testing.T) {
 	owner := licensing.Owner{AccountID: "acct_1", Mode: licensing.Live}
-	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check")), licensing.NewIDKey([licensing.IDKeySize]byte{1}))
+	inTest := licensing.Owner{AccountID: "acct_1", Mode: licensing.Test}
+	keys := keyring.NewLicenseKeys(keyring.NewKeyCheck([]byte("check")), keyring.NewIDKey([keyring.IDKeySize]byte{1}))
 	once := licensing.TrialTerms{PerEmail: true}
 	name := keys.TrialOf(owner, "pro", licensing.TrialTerms{}, "pc", "")
 	byEmail := keys.TrialOf(owner, "pro", once, "pc", "Ada@Example.com")
@@ -19,7 +21,7 @@ func TestTrialNames(t *testing.T) {
 	others := []licensing.TrialName{name, byEmail,
 		keys.TrialOf(owner, "lite", licensing.TrialTerms{}, "pc", ""),
 		keys.TrialOf(owner, "pro", licensing.TrialTerms{}, "mac", ""),
-		keys.TrialOf(licensing.Owner{"acct_1", licensing.Test}, "pro", licensing.TrialTerms{}, "pc", ""),
+		keys.TrialOf(inTest, "pro", licensing.TrialTerms{}, "pc", ""),
 		keys.TrialOf(owner, "pro", once, "", "pc"),
 		licensing.TrialName(keys.TrialDeviceOf(name, "pc")), licensing.TrialName(keys.TrialDeviceOf(byEmail, "pc"))}
 	slices.SortFunc(others, func(a, b licensing.TrialName) int { return slices.Compare(a[:], b[:]) })

@@ -1,4 +1,4 @@
-package licensing
+package keyring
 
 import (
 	"encoding/hex"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"licet/licensing"
 )
 
 // The keys 00…1f and ff…ff, as a ring file writes them.
@@ -107,9 +109,11 @@ func TestAPISecretIsFrozen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := func(mode Mode, id, masterID string, version int, want string) {
+	f := func(mode licensing.Mode, id, masterID string, version int, want string) {
 		t.Helper()
-		key := APIKey{ID: id, Owner: Owner{AccountID: "acct_1", Mode: mode}, MasterID: masterID, SecretVersion: version}
+		key := licensing.APIKey{
+			ID: id, Owner: licensing.Owner{AccountID: "acct_1", Mode: mode}, MasterID: masterID, SecretVersion: version,
+		}
 		got, err := ring.APISecret(&key)
 		if err != nil {
 			t.Fatal(err)
@@ -118,13 +122,15 @@ func TestAPISecretIsFrozen(t *testing.T) {
 			t.Errorf("secret of %s %s by %s, version %d: got %s, want %s", mode, id, masterID, version, got, want)
 		}
 	}
-	f(Test, "key_1", "a", 1, "lks_test_9WK2MBQ43GGQA9E5NVXVG34A6XE284Y2C4QVBX322VH4E422EZVG")
-	f(Test, "key_1", "a", 2, "lks_test_N8KA4009BW97ESS32RAWS2E148MYYMCV3EX3PAAT5D1179N6PWX0")
-	f(Live, "key_1", "a", 1, "lks_live_KBG4BYXCEGT88HYMT8K5F87QB1GF3WGYCW6WZTPZKJWV5TCJGP5G")
-	f(Test, "key_2", "a", 1, "lks_test_97JJTYT04THT6WD6KQVJ57959JC242QPC3JSGGKHW6VCANT3HRAG")
-	f(Test, "key_1", "b", 1, "lks_test_EGWRCJ8GGNDE079FPQVRN90J8XWJBWAW6BDM1P5V8BH70A0H8G90")
+	f(licensing.Test, "key_1", "a", 1, "lks_test_9WK2MBQ43GGQA9E5NVXVG34A6XE284Y2C4QVBX322VH4E422EZVG")
+	f(licensing.Test, "key_1", "a", 2, "lks_test_N8KA4009BW97ESS32RAWS2E148MYYMCV3EX3PAAT5D1179N6PWX0")
+	f(licensing.Live, "key_1", "a", 1, "lks_live_KBG4BYXCEGT88HYMT8K5F87QB1GF3WGYCW6WZTPZKJWV5TCJGP5G")
+	f(licensing.Test, "key_2", "a", 1, "lks_test_97JJTYT04THT6WD6KQVJ57959JC242QPC3JSGGKHW6VCANT3HRAG")
+	f(licensing.Test, "key_1", "b", 1, "lks_test_EGWRCJ8GGNDE079FPQVRN90J8XWJBWAW6BDM1P5V8BH70A0H8G90")
 
-	_, err = ring.APISecret(&APIKey{ID: "key_1", Owner: Owner{Mode: Test}, MasterID: "c", SecretVersion: 1})
+	_, err = ring.APISecret(&licensing.APIKey{
+		ID: "key_1", Owner: licensing.Owner{Mode: licensing.Test}, MasterID: "c", SecretVersion: 1,
+	})
 	if err == nil || !strings.Contains(err.Error(), `"c"`) {
 		t.Errorf("a master key that the ring lacks: got error %v", err)
 	}
@@ -146,8 +152,8 @@ func TestPayTokenIsFrozen(t *testing.T) {
 		{"ord_1", "b", 1, "a231cb2e67a131c55bb6bb9a9307b4f1"},
 		{"ord_1", "a", 2, "e145262de01be14cd8c5004f0df83dbd"},
 	} {
-		order := Order{OrderNo: c.orderNo, PayHash: HashPayToken(c.token),
-			PaySeed: PaySeed{MasterID: c.masterID, Salt: [16]byte{c.salt}}}
+		order := licensing.Order{OrderNo: c.orderNo, PayHash: HashPayToken(c.token),
+			PaySeed: licensing.PaySeed{MasterID: c.masterID, Salt: [16]byte{c.salt}}}
 		if got, err := ring.PayToken(&order); err != nil || got != c.token {
 			t.Errorf("the pay token of %+v is %s, %v", c, got, err)
 		}
@@ -157,7 +163,7 @@ func TestPayTokenIsFrozen(t *testing.T) {
 // TestForeignPayToken: a ring that lacks the master key of an order, or has another one under the same id, returns an
 // error instead of a token that does not open the order's pay page.
 func TestForeignPayToken(t *testing.T) {
-	var order Order
+	var order licensing.Order
 	for i, ring := range []string{"a:" + countingKey, "b:" + countingKey, "a:" + onesKey} {
 		ring, err := ParseMasterRing(ring)
 		if err != nil {
@@ -185,7 +191,7 @@ func TestAPISecretsDuringRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
-	key := APIKey{ID: "key_1", Owner: Owner{Mode: Test}, MasterID: "a", SecretVersion: 1}
+	key := licensing.APIKey{ID: "key_1", Owner: licensing.Owner{Mode: licensing.Test}, MasterID: "a", SecretVersion: 1}
 	first, err := ring.APISecret(&key)
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +233,7 @@ func TestWebhookSecretIsFrozen(t *testing.T) {
 	}
 	f := func(id, masterID string, version int, want string) {
 		t.Helper()
-		got, err := ring.WebhookSecret(&Endpoint{ID: id, MasterID: masterID, SecretVersion: version})
+		got, err := ring.WebhookSecret(&licensing.Endpoint{ID: id, MasterID: masterID, SecretVersion: version})
 		if err != nil || got != want {
 			t.Errorf("secret of %s by %s, version %d: got %s, %v; want %s", id, masterID, version, got, err, want)
 		}
@@ -238,8 +244,8 @@ func TestWebhookSecretIsFrozen(t *testing.T) {
 	f("we_0a", "b", 1, "whsec_LBatgU8iypg8YTiorwY/WPgqhkmidzulCZcWhtd3BxM=")
 
 	now := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
-	e := &Endpoint{ID: "we_0a", MasterID: "b", SecretVersion: 2,
-		Previous: PreviousSecret{Version: 1, MasterID: "a", Until: now}}
+	e := &licensing.Endpoint{ID: "we_0a", MasterID: "b", SecretVersion: 2,
+		Previous: licensing.PreviousSecret{Version: 1, MasterID: "a", Until: now}}
 	live := func(at time.Time, want ...string) {
 		t.Helper()
 		if got, err := ring.WebhookSecrets(e, at); err != nil || !slices.Equal(got, want) {
@@ -249,8 +255,8 @@ func TestWebhookSecretIsFrozen(t *testing.T) {
 	live(now.Add(-time.Millisecond), "whsec_k4clH5BklgLr+0RCvKx1VH/qa4TeFKdv8f8Y772ipU8=",
 		"whsec_tcX9JXYvFgLTK6S8xUWQuMKCsSB5QgNjKU/gqz8YPMc=")
 	live(now, "whsec_k4clH5BklgLr+0RCvKx1VH/qa4TeFKdv8f8Y772ipU8=")
-	for _, lacks := range []*Endpoint{{ID: "we_0a", MasterID: "c"},
-		{ID: "we_0a", MasterID: "a", Previous: PreviousSecret{MasterID: "c", Until: now}}} {
+	for _, lacks := range []*licensing.Endpoint{{ID: "we_0a", MasterID: "c"},
+		{ID: "we_0a", MasterID: "a", Previous: licensing.PreviousSecret{MasterID: "c", Until: now}}} {
 		if _, err := ring.WebhookSecrets(lacks, now.Add(-time.Hour)); err == nil ||
 			!strings.Contains(err.Error(), `"c"`) {
 			t.Errorf("a master key that the ring lacks: got error %v", err)

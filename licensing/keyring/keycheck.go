@@ -1,10 +1,12 @@
-package licensing
+package keyring
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"hash"
 	"sync"
+
+	"licet/licensing"
 )
 
 // checkLength is the number of check characters in a key.
@@ -22,7 +24,7 @@ type keyMAC struct {
 	hash.Hash
 	input []byte
 	sum   []byte
-	block [LicenseBlockSize]byte
+	block [licensing.LicenseBlockSize]byte
 }
 
 // NewKeyCheck returns a KeyCheck for the store's check key, 32 bytes that never change.
@@ -50,7 +52,7 @@ func (mac *keyMAC) characters(text []byte) (check [checkLength]byte) {
 	sum := mac.Sum(mac.sum[:0])
 	bits := uint(sum[0])<<16 | uint(sum[1])<<8 | uint(sum[2])
 	for i := range check {
-		check[i] = crockford[bits>>(19-5*i)&31]
+		check[i] = licensing.Crockford[bits>>(19-5*i)&31]
 	}
 	return check
 }

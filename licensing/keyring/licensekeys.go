@@ -1,4 +1,4 @@
-package licensing
+package keyring
 
 import (
 	"crypto/aes"
@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"strings"
+
+	"licet/licensing"
 )
 
 const (
@@ -20,9 +22,9 @@ const (
 )
 
 // LicenseKeys makes, reads and writes license keys. The canonical text of a key is
-// PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25 characters are Crockford base32: 2 are the [Slot] of the license's
-// owner, 19 are random (95 bits), 4 are check characters over the 21 before them. The prefix is not covered: a key with
-// another prefix than its license's names no license.
+// PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25 characters are Crockford base32: 2 are the [licensing.Slot] of the
+// license's owner, 19 are random (95 bits), 4 are check characters over the 21 before them. The prefix is not covered:
+// a key with another prefix than its license's names no license.
 //
 // The block in a license's id is the 105 bits of the 21 characters and 23 zero bits, encrypted with AES-128 under the
 // id key. The key can't be derived from the id without the id key, and one in 2^23 blocks is an id: the service
@@ -66,20 +68,20 @@ func NewLicenseKeys(check KeyCheck, id IDKey) LicenseKeys {
 }
 
 // Mint returns the key of an owner's new license for the random bytes. prefix must be valid.
-func (k LicenseKeys) Mint(prefix string, owner Owner, entropy [LicenseKeyEntropy]byte) LicenseKey {
-	slot := SlotOf(owner)
+func (k LicenseKeys) Mint(prefix string, owner licensing.Owner, entropy [LicenseKeyEntropy]byte) licensing.LicenseKey {
+	slot := licensing.SlotOf(owner)
 	var body keyBody
 	copy(body[:], slot.String())
 	var bits, have uint
 	next := 0
-	for i := SlotLength; i < len(body); i++ {
+	for i := licensing.SlotLength; i < len(body); i++ {
 		if have < 5 {
 			bits = bits<<8 | uint(entropy[next])
 			next++
 			have += 8
 		}
 		have -= 5
-		body[i] = crockford[bits>>have&31]
+		body[i] = licensing.Crockford[bits>>have&31]
 	}
 	mac := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(mac)
@@ -87,7 +89,9 @@ func (k LicenseKeys) Mint(prefix string, owner Owner, entropy [LicenseKeyEntropy
 }
 
 // MintReissued returns another key for a license of an owner, as an alias.
-func (k LicenseKeys) MintReissued(prefix string, owner Owner, entropy [LicenseKeyEntropy]byte) LicenseKey {
+func (k LicenseKeys) MintReissued(
+	prefix string, owner licensing.Owner, entropy [LicenseKeyEntropy]byte,
+) licensing.LicenseKey {
 	return k.Mint(prefix, owner, entropy).Reissued()
 }
 
@@ -102,10 +106,10 @@ func IsKeyForm(text string) bool {
 func readKey(input string) (prefix string, typed [keyCharacters]byte, ok bool) {
 	input = strings.TrimSpace(input)
 	dash := len(input) - keyBodyLength - 1
-	if dash < MinKeyPrefix || dash > MaxKeyPrefix || input[dash] != '-' {
+	if dash < licensing.MinKeyPrefix || dash > licensing.MaxKeyPrefix || input[dash] != '-' {
 		return "", typed, false
 	}
-	if prefix = upperASCII(input[:dash]); !ValidKeyPrefix(prefix) {
+	if prefix = upperASCII(input[:dash]); !licensing.ValidKeyPrefix(prefix) {
 		return "", typed, false
 	}
 	n := 0
@@ -120,7 +124,7 @@ func readKey(input string) (prefix string, typed [keyCharacters]byte, ok bool) {
 		if value < 0 {
 			return "", typed, false
 		}
-		typed[n] = crockford[value]
+		typed[n] = licensing.Crockford[value]
 		n++
 	}
 	return prefix, typed, true
@@ -129,10 +133,10 @@ func readKey(input string) (prefix string, typed [keyCharacters]byte, ok bool) {
 // Parse parses a key as people type it: in any case, with spaces around it, and in the 25 characters with O for 0 and I
 // or L for 1. It returns the key and its canonical text, or ErrInvalidLicenseKey if the form or the check characters
 // are wrong.
-func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err error) {
+func (k LicenseKeys) Parse(input string) (key licensing.LicenseKey, canonical string, err error) {
 	prefix, typed, ok := readKey(input)
 	if !ok {
-		return LicenseKey{}, "", ErrInvalidLicenseKey
+		return licensing.LicenseKey{}, "", licensing.ErrInvalidLicenseKey
 	}
 	body, check := keyBody(typed[:checkAt]), [checkLength]byte(typed[checkAt:])
 	mac := k.macs.Get().(*keyMAC)
@@ -141,15 +145,15 @@ func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err 
 	if want := mac.characters(body[:]); subtle.ConstantTimeCompare(want[:], check[:]) != 1 {
 		want = mac.characters(body.reissued())
 		if reissued = subtle.ConstantTimeCompare(want[:], check[:]) == 1; !reissued {
-			return LicenseKey{}, "", ErrInvalidLicenseKey
+			return licensing.LicenseKey{}, "", licensing.ErrInvalidLicenseKey
 		}
 	}
 	// One string holds the key and the text, which begins with the prefix and its dash.
 	id := k.encrypt(mac, body)
-	buffer := append(make([]byte, 0, len(id)+MaxKeyPrefix+1+keyBodyLength), id[:]...)
+	buffer := append(make([]byte, 0, len(id)+licensing.MaxKeyPrefix+1+keyBodyLength), id[:]...)
 	all := string(appendKey(buffer, prefix, body, check))
 	canonical = all[len(id):]
-	key = PackedKey(all[:len(id)+len(prefix)+1])
+	key = licensing.PackedKey(all[:len(id)+len(prefix)+1])
 	if reissued {
 		key = key.Reissued()
 	}
@@ -160,54 +164,54 @@ func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err 
 func (b *keyBody) reissued() []byte { return append(b[:len(b):len(b)], 'R') }
 
 // Text returns the canonical text of a license's key. The key must be of this store, and have a prefix.
-func (k LicenseKeys) Text(key LicenseKey) string {
+func (k LicenseKeys) Text(key licensing.LicenseKey) string {
 	mac := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(mac)
-	text := make([]byte, 0, MaxKeyPrefix+1+keyBodyLength)
+	text := make([]byte, 0, licensing.MaxKeyPrefix+1+keyBodyLength)
 	if by := key.By(); by != "" {
-		body, _ := k.decrypt(mac, [LicenseBlockSize]byte([]byte(by)))
+		body, _ := k.decrypt(mac, [licensing.LicenseBlockSize]byte([]byte(by)))
 		return string(appendKey(text, key.Prefix(), body, mac.characters(body.reissued())))
 	}
 	body, _ := k.decrypt(mac, key.ID().Block())
 	return string(appendKey(text, key.Prefix(), body, mac.characters(body[:])))
 }
 
-// ParseID returns the id with the text that [LicenseID.String] returned. Any other text is the id of no license of this
-// store: ok is false.
-func (k LicenseKeys) ParseID(text string) (id LicenseID, ok bool) {
-	block, ok := ParseLicenseBlock(text)
+// ParseID returns the id with the text that [licensing.LicenseID.String] returned. Any other text is the id of no
+// license of this store: ok is false.
+func (k LicenseKeys) ParseID(text string) (id licensing.LicenseID, ok bool) {
+	block, ok := licensing.ParseLicenseBlock(text)
 	if !ok {
-		return LicenseID{}, false
+		return licensing.LicenseID{}, false
 	}
 	slot, ok := k.SlotOf(block)
-	return NewLicenseID(slot, block), ok
+	return licensing.NewLicenseID(slot, block), ok
 }
 
 // Made reports whether an id was made under the id key, and names the slot in its block.
-func (k LicenseKeys) Made(id LicenseID) bool {
+func (k LicenseKeys) Made(id licensing.LicenseID) bool {
 	slot, ok := k.SlotOf(id.Block())
-	return ok && id == NewLicenseID(slot, id.Block())
+	return ok && id == licensing.NewLicenseID(slot, id.Block())
 }
 
 // SlotOf returns the slot in the block of an id; ok is false if the block was not made under the id key.
-func (k LicenseKeys) SlotOf(block [LicenseBlockSize]byte) (slot Slot, ok bool) {
+func (k LicenseKeys) SlotOf(block [licensing.LicenseBlockSize]byte) (slot licensing.Slot, ok bool) {
 	mac := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(mac)
 	body, ok := k.decrypt(mac, block)
-	slot, _ = ParseSlot(string(body[:SlotLength]))
+	slot, _ = licensing.ParseSlot(string(body[:licensing.SlotLength]))
 	return slot, ok
 }
 
 // encrypt returns the id of the license with a key.
-func (k LicenseKeys) encrypt(mac *keyMAC, body keyBody) LicenseID {
+func (k LicenseKeys) encrypt(mac *keyMAC, body keyBody) licensing.LicenseID {
 	mac.block = pack(body)
-	slot := leadingSlot(mac.block[0], mac.block[1])
+	slot := licensing.LeadingSlot(mac.block[0], mac.block[1])
 	k.cipher.Encrypt(mac.block[:], mac.block[:])
-	return NewLicenseID(slot, mac.block)
+	return licensing.NewLicenseID(slot, mac.block)
 }
 
 // decrypt is the inverse of encrypt. ok reports whether the block decrypts to the zero bits.
-func (k LicenseKeys) decrypt(mac *keyMAC, block [LicenseBlockSize]byte) (body keyBody, ok bool) {
+func (k LicenseKeys) decrypt(mac *keyMAC, block [licensing.LicenseBlockSize]byte) (body keyBody, ok bool) {
 	mac.block = block
 	k.cipher.Decrypt(mac.block[:], mac.block[:])
 	body = unpack(mac.block)
@@ -215,7 +219,7 @@ func (k LicenseKeys) decrypt(mac *keyMAC, block [LicenseBlockSize]byte) (body ke
 }
 
 // pack returns the characters in five bits each, and then zero bits.
-func pack(body keyBody) (packed [LicenseBlockSize]byte) {
+func pack(body keyBody) (packed [licensing.LicenseBlockSize]byte) {
 	for i, c := range body {
 		at := 5 * i
 		// The five bits end at bit at+5; they touch at most two bytes.
@@ -227,11 +231,11 @@ func pack(body keyBody) (packed [LicenseBlockSize]byte) {
 }
 
 // unpack is the inverse of pack.
-func unpack(packed [LicenseBlockSize]byte) (body keyBody) {
+func unpack(packed [licensing.LicenseBlockSize]byte) (body keyBody) {
 	for i := range body {
 		at := 5 * i
 		window := uint(packed[at/8])<<8 | uint(packed[at/8+1])
-		body[i] = crockford[window>>(11-at%8)&31]
+		body[i] = licensing.Crockford[window>>(11-at%8)&31]
 	}
 	return body
 }

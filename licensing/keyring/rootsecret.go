@@ -1,4 +1,4 @@
-package licensing
+package keyring
 
 import (
 	"crypto/cipher"
@@ -7,13 +7,17 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strconv"
+
+	"licet/licensing"
 )
 
 // RootSecret is the secret that the root key and the receipt keys of an owner are derived from. It prints as its name.
-type RootSecret struct{ secret [RootSecretSize]byte }
+type RootSecret struct {
+	secret [licensing.RootSecretSize]byte
+}
 
 // NewRootSecret returns the root secret with these bytes, which must be random.
-func NewRootSecret(secret [RootSecretSize]byte) RootSecret { return RootSecret{secret} }
+func NewRootSecret(secret [licensing.RootSecretSize]byte) RootSecret { return RootSecret{secret} }
 
 // String returns a name instead of the secret.
 func (RootSecret) String() string { return "root secret" }
@@ -26,7 +30,7 @@ func (s RootSecret) GoString() string { return s.String() }
 func (s RootSecret) RootKey() ed25519.PrivateKey { return s.derive("licet receipt root") }
 
 // ReceiptKey returns a receipt key. The derivation must never change.
-func (s RootSecret) ReceiptKey(k ReceiptKey) ed25519.PrivateKey {
+func (s RootSecret) ReceiptKey(k licensing.ReceiptKey) ed25519.PrivateKey {
 	return s.derive("licet receipt key\x00" + strconv.FormatUint(k.Number, 10))
 }
 
@@ -39,19 +43,21 @@ func (s RootSecret) derive(label string) ed25519.PrivateKey {
 }
 
 // SealRoot seals an owner's root secret under the ring's current master key, by AES-256-GCM. The nonce must be random.
-func (r MasterRing) SealRoot(owner Owner, secret RootSecret, nonce [RootNonceSize]byte) (SealedRoot, error) {
+func (r MasterRing) SealRoot(
+	owner licensing.Owner, secret RootSecret, nonce [licensing.RootNonceSize]byte,
+) (licensing.SealedRoot, error) {
 	master := r.Current()
 	seal, err := master.rootSeal()
 	if err != nil {
-		return SealedRoot{}, err
+		return licensing.SealedRoot{}, err
 	}
 	sealed := seal.Seal(nonce[:], nonce[:], secret.secret[:], rootOwner(owner))
-	return SealedRoot{MasterID: master.ID, Sealed: [SealedRootSize]byte(sealed)}, nil
+	return licensing.SealedRoot{MasterID: master.ID, Sealed: [licensing.SealedRootSize]byte(sealed)}, nil
 }
 
 // OpenRoot opens an owner's sealed root secret. It fails if the ring lacks the master key, or if the secret was sealed
 // for another owner.
-func (r MasterRing) OpenRoot(owner Owner, sealed SealedRoot) (RootSecret, error) {
+func (r MasterRing) OpenRoot(owner licensing.Owner, sealed licensing.SealedRoot) (RootSecret, error) {
 	master, found := r.Lookup(sealed.MasterID)
 	if !found {
 		return RootSecret{}, fmt.Errorf("the root key for receipts of %s (%s) is sealed under the master key %q, "+
@@ -61,15 +67,18 @@ func (r MasterRing) OpenRoot(owner Owner, sealed SealedRoot) (RootSecret, error)
 	if err != nil {
 		return RootSecret{}, err
 	}
-	secret, err := seal.Open(nil, sealed.Sealed[:RootNonceSize], sealed.Sealed[RootNonceSize:], rootOwner(owner))
+	nonce, text := sealed.Sealed[:licensing.RootNonceSize], sealed.Sealed[licensing.RootNonceSize:]
+	secret, err := seal.Open(nil, nonce, text, rootOwner(owner))
 	if err != nil {
 		return RootSecret{}, fmt.Errorf("the master key %q does not open the root key for receipts of %s (%s)",
 			master.ID, owner.AccountID, owner.Mode)
 	}
-	return RootSecret{[RootSecretSize]byte(secret)}, nil
+	return RootSecret{[licensing.RootSecretSize]byte(secret)}, nil
 }
 
-func rootOwner(owner Owner) []byte { return []byte(owner.AccountID + "\x00" + string(owner.Mode)) }
+func rootOwner(owner licensing.Owner) []byte {
+	return []byte(owner.AccountID + "\x00" + string(owner.Mode))
+}
 
 // rootSeal derives the key that seals root secrets. As with API secrets, the derivation must never change.
 func (k MasterKey) rootSeal() (cipher.AEAD, error) { return k.seal("licet receipt root seal") }

@@ -1,4 +1,4 @@
-package licensing_test
+package keyring_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 )
 
 // The functions below compute and parse keys a second time, from the words of the contract and by other means: big
@@ -73,7 +74,7 @@ func expectedParse(key []byte, input string) (read, mended string, formed bool) 
 	return grouped(prefix, body), grouped(prefix, body[:21]+checkCharacters(key, body[:21])), true
 }
 
-func entropyOf(rng *rand.Rand) (entropy [licensing.LicenseKeyEntropy]byte) {
+func entropyOf(rng *rand.Rand) (entropy [keyring.LicenseKeyEntropy]byte) {
 	for i := range entropy {
 		entropy[i] = byte(rng.Uint32())
 	}
@@ -105,14 +106,14 @@ func someKeys(count int) []string {
 const testIDKey = " !\"#$%&'()*+,-./"
 
 // textKeys makes and parses keys as texts.
-type textKeys struct{ licensing.LicenseKeys }
+type textKeys struct{ keyring.LicenseKeys }
 
 func keysWith(checkKey []byte) textKeys {
-	id := licensing.NewIDKey([licensing.IDKeySize]byte([]byte(testIDKey)))
-	return textKeys{licensing.NewLicenseKeys(licensing.NewKeyCheck(checkKey), id)}
+	id := keyring.NewIDKey([keyring.IDKeySize]byte([]byte(testIDKey)))
+	return textKeys{keyring.NewLicenseKeys(keyring.NewKeyCheck(checkKey), id)}
 }
 
-func (k textKeys) mint(prefix string, owner licensing.Owner, entropy [licensing.LicenseKeyEntropy]byte) string {
+func (k textKeys) mint(prefix string, owner licensing.Owner, entropy [keyring.LicenseKeyEntropy]byte) string {
 	return k.Text(k.Mint(prefix, owner, entropy))
 }
 
@@ -173,7 +174,7 @@ func TestLicenseKeysAreFrozen(t *testing.T) {
 				t.Fatal(err)
 			}
 			keys := keysWith(c.checkKey)
-			if got := keys.mint(c.prefix, c.owner, [licensing.LicenseKeyEntropy]byte(entropy)); got != c.key {
+			if got := keys.mint(c.prefix, c.owner, [keyring.LicenseKeyEntropy]byte(entropy)); got != c.key {
 				t.Errorf("minted %s", got)
 			}
 			if got, err := keys.parse(c.key); got != c.key || err != nil {
@@ -206,10 +207,10 @@ func TestMintIsTheContractsForm(t *testing.T) {
 // TestMintUses95Bits: each of the first 95 bits of entropy changes the key; the last bit of the 12 bytes does not.
 func TestMintUses95Bits(t *testing.T) {
 	keys := keysWith(checkKey)
-	base := keys.mint("LIC", keyOwner, [licensing.LicenseKeyEntropy]byte{})
+	base := keys.mint("LIC", keyOwner, [keyring.LicenseKeyEntropy]byte{})
 	seen := map[string]bool{base: true}
-	for bit := range 8 * licensing.LicenseKeyEntropy {
-		var entropy [licensing.LicenseKeyEntropy]byte
+	for bit := range 8 * keyring.LicenseKeyEntropy {
+		var entropy [keyring.LicenseKeyEntropy]byte
 		entropy[bit/8] = 0x80 >> (bit % 8)
 		key := keys.mint("LIC", keyOwner, entropy)
 		if bit < 95 && seen[key] {
@@ -257,7 +258,7 @@ func TestCheckCharactersAreEven(t *testing.T) {
 	const made = 1 << 14
 	var counts [4][256]int
 	for n := range made {
-		var entropy [licensing.LicenseKeyEntropy]byte
+		var entropy [keyring.LicenseKeyEntropy]byte
 		entropy[10], entropy[11] = byte(n>>7), byte(n<<1)
 		entropy[9] = byte(n >> 15)
 		key := keys.mint("LIC", keyOwner, entropy)
@@ -348,7 +349,7 @@ func TestParseIDRefuses(t *testing.T) {
 	if keys.Made(licensing.NewLicenseID(id.Slot()^1, id.Block())) {
 		t.Error("an id is in another slot than its block says")
 	}
-	other := licensing.NewLicenseKeys(keys.KeyCheck, licensing.NewIDKey([licensing.IDKeySize]byte{1}))
+	other := keyring.NewLicenseKeys(keys.KeyCheck, keyring.NewIDKey([keyring.IDKeySize]byte{1}))
 	if _, ok := other.ParseID(text); ok || other.Made(id) {
 		t.Error("another id key opens the id")
 	}

@@ -1,9 +1,11 @@
-package licensing
+package keyring
 
 import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"strings"
+
+	"licet/licensing"
 )
 
 // APIKeyEntropy is the number of random bytes for [KeyCheck.MintAPIKey]: 160 bits.
@@ -12,15 +14,15 @@ const APIKeyEntropy = 20
 const (
 	apiKeyTestPrefix = "lk_test_"
 	apiKeyLivePrefix = "lk_live_"
-	apiKeyCheckAt    = len(apiKeyTestPrefix) + SlotLength + APIKeyEntropy*8/5
+	apiKeyCheckAt    = len(apiKeyTestPrefix) + licensing.SlotLength + APIKeyEntropy*8/5
 	apiKeyLength     = apiKeyCheckAt + checkLength
 )
 
 // MintAPIKey returns the text of an owner's new API key for the random bytes: lk_test_ or lk_live_, then 38 Crockford
-// base32 characters. 2 are the owner's [Slot], 32 are random, and 4 are check characters over the text before them. The
-// store keeps only the [HashAPIKey] of the text.
-func (kc KeyCheck) MintAPIKey(owner Owner, entropy [APIKeyEntropy]byte) string {
-	text := "lk_" + string(owner.Mode) + "_" + SlotOf(owner).String() + crockfordText(entropy[:])
+// base32 characters. 2 are the owner's [licensing.Slot], 32 are random, and 4 are check characters over the text before
+// them. The store keeps only the [HashAPIKey] of the text.
+func (kc KeyCheck) MintAPIKey(owner licensing.Owner, entropy [APIKeyEntropy]byte) string {
+	text := "lk_" + string(owner.Mode) + "_" + licensing.SlotOf(owner).String() + crockfordText(entropy[:])
 	check := kc.characters([]byte(text))
 	return text + string(check[:])
 }
@@ -33,7 +35,7 @@ func (kc KeyCheck) ValidAPIKey(text string) bool {
 		return false
 	}
 	for i := len(apiKeyTestPrefix); i < len(text); i++ {
-		if strings.IndexByte(crockford, text[i]) < 0 {
+		if strings.IndexByte(licensing.Crockford, text[i]) < 0 {
 			return false
 		}
 	}
@@ -48,8 +50,8 @@ func (kc KeyCheck) ValidAPIKey(text string) bool {
 // guessed. The slot in the hash of a text without a slot is random.
 func HashAPIKey(text string) [sha256.Size]byte {
 	sum := sha256.Sum256([]byte(text))
-	if rest := text[min(len(text), len(apiKeyTestPrefix)):]; len(rest) >= SlotLength {
-		if slot, ok := ParseSlot(rest[:SlotLength]); ok {
+	if rest := text[min(len(text), len(apiKeyTestPrefix)):]; len(rest) >= licensing.SlotLength {
+		if slot, ok := licensing.ParseSlot(rest[:licensing.SlotLength]); ok {
 			sum[0], sum[1] = byte(slot>>2), byte(slot<<6)|sum[1]&0x3f
 		}
 	}
@@ -57,4 +59,6 @@ func HashAPIKey(text string) [sha256.Size]byte {
 }
 
 // SlotOfHash returns the slot of the API key with a hash; see [HashAPIKey].
-func SlotOfHash(hash [sha256.Size]byte) Slot { return leadingSlot(hash[0], hash[1]) }
+func SlotOfHash(hash [sha256.Size]byte) licensing.Slot {
+	return licensing.LeadingSlot(hash[0], hash[1])
+}
