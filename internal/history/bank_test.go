@@ -20,6 +20,7 @@ type bank struct {
 	mu       sync.Mutex
 	random   *rand.Rand
 	trouble  bool
+	failing  bool // see bug
 	taken    map[string]licensing.Order
 	sent     map[string]int64         // by the number of the refund
 	promised map[string]bool          // the refunds that are pending, by their numbers
@@ -29,7 +30,7 @@ type bank struct {
 }
 
 func newBank(r *run) *bank {
-	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licensing.Order{},
+	return &bank{random: r.random("bank"), trouble: true, failing: r.bug.failing, taken: map[string]licensing.Order{},
 		sent: map[string]int64{}, promised: map[string]bool{}, failed: map[string]bool{}, returned: map[string]int64{},
 		manual: map[string]payment.State{}}
 }
@@ -57,6 +58,9 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.P
 	luck := 6
 	if b.trouble {
 		luck = b.random.IntN(7)
+		if b.failing && luck > 4 {
+			luck = 4
+		}
 	}
 	sent := b.sent[refund.Reference] > 0
 	taken, known := b.taken[o.OrderNo]

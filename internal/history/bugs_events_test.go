@@ -25,7 +25,8 @@ func eventBugs() []bug {
 			return &tiring{Store: s, lost: map[licensing.Ref]bool{}}
 		}},
 		{name: "now and then an event is recorded twice", listening: listensAlways, store: misrecord(recordAgain)},
-		{name: "a notice is recorded twice", store: func(_ *run, s store.Store) store.Store { return reminding{s} }},
+		{name: "a notice is recorded twice", of: plan.endsInDays,
+			store: func(_ *run, s store.Store) store.Store { return reminding{s} }},
 		{name: "an event's number is not stored, now and then", store: misrecord(forgetNumber)},
 		{name: "an event is recorded in a transaction of its own",
 			store: func(_ *run, s store.Store) store.Store { return apart{s} }},

@@ -41,6 +41,8 @@ type bug struct {
 	bank func(payment.Provider) payment.Provider
 	// till wraps the provider of payments that has checkouts.
 	till func(payment.Provider) payment.Provider
+	// failing: refunds fail more often.
+	failing bool
 	// overlong: a hop is run some time after it is over.
 	overlong bool
 	// unconfirmed: the doubtful node trusts its clock.
@@ -53,6 +55,9 @@ type bug struct {
 	warned bool
 	// among are the clients among which the bug shows; zero: users. The others have no part in its histories.
 	among clients
+	// of reports whether the bug can show in a license of a plan; nil: in any license. Its histories have only such
+	// licenses, and several of each plan.
+	of func(plan) bool
 }
 
 // clients are kinds of clients that a history can have.
@@ -102,23 +107,23 @@ func bugs() []bug {
 		{name: "retried after unknown without a look at the writers", txn: hideWriter},
 		{name: "run again after it was answered", unknown: runAgain},
 		{name: "unknown is taken for not executed", lost: rpctypes.ErrGRPCRequestTooManyRequests},
-		{name: "a hop in doubt is run here too", lostHop: node.ErrNotTaken},
-		{name: "a hop is run when it is over", overlong: true},
-		{name: "devices are deleted unguarded", txn: deleteUnguarded},
-		{name: "devices are put unguarded", txn: putUnguarded},
+		{name: "a hop in doubt is run here too", of: plan.contends, lostHop: node.ErrNotTaken},
+		{name: "a hop is run when it is over", of: plan.contends, overlong: true},
+		{name: "devices are deleted unguarded", of: plan.spills, txn: deleteUnguarded},
+		{name: "devices are put unguarded", of: plan.spills, txn: putUnguarded},
 		{name: "a refund leaves its license alone", among: shops,
 			store: func(_ *run, s store.Store) store.Store { return halfRefund{s} }},
 		{name: "what is done under a key is not remembered",
 			store: func(_ *run, s store.Store) store.Store { return keyless{s} }},
 		{name: "a key is remembered before what it does is done",
 			store: func(_ *run, s store.Store) store.Store { return rash{s} }},
-		{name: "a license's metadata is left out, now and then",
+		{name: "a license's metadata is left out, now and then", of: plan.isUpdated,
 			store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
-		{name: "a license's own entitlements are left out, now and then",
+		{name: "a license's own entitlements are left out, now and then", of: plan.isUpdated,
 			store: func(_ *run, s store.Store) store.Store { return forgetting{s, 10, forgetEntitlements} }},
-		{name: "a license's reference is left out, now and then",
+		{name: "a license's reference is left out, now and then", of: plan.isUpdated,
 			store: func(_ *run, s store.Store) store.Store { return forgetting{s, 3, forgetReference} }},
-		{name: "the listings of customers are left alone, now and then", txn: unlisted},
+		{name: "the listings of customers are left alone, now and then", of: plan.isUpdated, txn: unlisted},
 		{name: "an alias is left out, now and then", among: importers,
 			store: func(_ *run, s store.Store) store.Store { return rewriting{s, aliasless} }},
 		{name: "an alias is written without a compare", among: importers, txn: uncompared("n/"),
@@ -194,7 +199,7 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return surviving{s} }},
 		{name: "a refund is asked for under a new number each time", among: shops,
 			bank: func(p payment.Provider) payment.Provider { return renumbering{p} }},
-		{name: "a refund that has failed counts as refused", among: shops,
+		{name: "a refund that has failed counts as refused", among: shops, failing: true,
 			bank: func(p payment.Provider) payment.Provider { return unnamed{p} }},
 		{name: "a refund at the bank is another one each time", among: shops,
 			bank: func(p payment.Provider) payment.Provider { return renaming{p} }},
@@ -217,26 +222,28 @@ func bugs() []bug {
 		{name: "trials are deleted months early", among: triers,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, earlyTrial} }},
 		{name: "a sweep deletes licenses without a compare", among: triers, txn: uncomparedDeletes},
-		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
-		{name: "a recorded end does not hold",
+		{name: "an end is recorded by moving it", of: plan.ends,
+			store: func(_ *run, s store.Store) store.Store { return endless{s} }},
+		{name: "a recorded end does not hold", of: plan.ends,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, undead} }},
-		{name: "an unbound device is let in during the grace", store: open},
-		{name: "a bound device is refused during the grace", store: newGraceless},
-		{name: "lapsed leases are renewed without counting",
+		{name: "an unbound device is let in during the grace", of: plan.hasGrace, store: open},
+		{name: "a bound device is refused during the grace", of: plan.hasGrace, store: newGraceless},
+		{name: "lapsed leases are renewed without counting", of: plan.leases,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, uncounted} }},
-		{name: "leases are taken by a fast clock",
+		{name: "leases are taken by a fast clock", of: plan.leases,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, hasty} }},
-		{name: "a fast clock leaves no stamp", store: func(_ *run, s store.Store) store.Store { return unstamped{s} }},
+		{name: "a fast clock leaves no stamp", of: plan.leases,
+			store: func(_ *run, s store.Store) store.Store { return unstamped{s} }},
 		{name: "a node acts by a clock that no other clock has confirmed", unconfirmed: true},
-		{name: "devices that were seen recently are inactive",
+		{name: "devices that were seen recently are inactive", of: plan.losesDevices,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, unseen} }},
-		{name: "any device is the one unseen for longest",
+		{name: "any device is the one unseen for longest", of: plan.losesDevices,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, anyUnseen} }},
-		{name: "it is not stored when a device is seen",
+		{name: "it is not stored when a device is seen", of: plan.losesDevices,
 			store: func(_ *run, s store.Store) store.Store { return unkept{s} }},
-		{name: "a changed device takes another slot, now and then",
+		{name: "a changed device takes another slot, now and then", of: plan.matchesDevices,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, unmatched} }},
-		{name: "one of two devices that can be meant is taken",
+		{name: "one of two devices that can be meant is taken", of: plan.matchesDevices,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, guessing} }},
 		{name: "a rollout overwrites newer changes", among: users | rollers,
 			store: func(_ *run, s store.Store) store.Store {

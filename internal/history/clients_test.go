@@ -113,6 +113,23 @@ func plans(random *rand.Rand, now time.Time) []plan {
 	return list
 }
 
+// The kinds of plans in whose licenses a bug can show, see bug.of.
+func (p plan) matchesDevices() bool { return p.changes > 0 }
+func (p plan) losesDevices() bool   { return p.inactive }
+func (p plan) spills() bool         { return p.bound > 12 && !p.watched } // its devices have keys of their own
+func (p plan) hasGrace() bool       { return p.grace > 0 }
+func (p plan) ends() bool           { return p.expires > 0 }
+func (p plan) endsInDays() bool     { return p.expires > 24*time.Hour && p.expires < 72*time.Hour }
+func (p plan) leases() bool         { return p.lease > 0 }
+
+// contends reports whether many clients have few devices.
+func (p plan) contends() bool { return p.pool <= 3 && p.bound == 0 && p.lease == 0 }
+
+// isUpdated reports whether the metadata of the license change.
+func (p plan) isUpdated() bool {
+	return slices.ContainsFunc(p.odds, func(o odd) bool { return o.action == setMax || o.action == setNote })
+}
+
 // license is one license of a run with what is done to it.
 type license struct {
 	plan
@@ -169,14 +186,14 @@ type operation struct {
 }
 
 // work is what one client does: it goes to a node at random, with each question
-// anew, unless the license is watched.
+// anew, unless the license is watched. Client 0 creates the license, and client 1 may come before that.
 func (r *run) work(l *license, number int) {
 	random := r.random(l.name, uint64(number))
 	client := r.newClient()
 	if number == 0 {
 		client = r.prepare(l, client, random)
 		close(l.prepared)
-	} else if l.bound > 0 {
+	} else if !l.sold && (number > 1 || l.bound > 0) {
 		<-l.prepared
 	}
 	for range l.each {
@@ -284,10 +301,10 @@ func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) i
 		slots = slots[1:]
 	}
 	p := anyOf(slots, random)
-	if in.Action == create {
-		p = r.maker
-	}
 	limit := r.patience
+	if in.Action == create {
+		p, limit = r.maker, patience
+	}
 	if !l.watched && random.IntN(20) == 0 {
 		limit = time.Duration(1 + random.IntN(int(impatience)))
 	}
@@ -469,9 +486,15 @@ func (r *run) create(ctx context.Context, p *process, in input) output {
 	if in.Expires != 0 {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()
 	}
-	outcome, err := p.store.Commit(ctx, store.Change{Writes: []store.Write{
+	change := store.Change{Writes: []store.Write{
 		{Ref: licensing.LicenseRef(in.Key), Record: licensing.NewLicense(l, nil, "")},
-	}})
+	}}
+	outcome, err := p.store.Commit(ctx, change)
+	for licensing.NotExecuted(err) && ctx.Err() == nil {
+		// A fault may have said that etcd is full: then the maker refuses all licenses until its next probe.
+		time.Sleep(time.Millisecond)
+		outcome, err = p.store.Commit(ctx, change)
+	}
 	if err == nil && !outcome.Landed {
 		return output{Verdict: refused, Reason: alreadyThere}
 	}

@@ -142,6 +142,7 @@ func (t troubled) Send(ctx context.Context, to store.Incarnation, hop node.Hop) 
 	answer, err := t.p.calls.Send(ctx, to, hop)
 	if f.running(ctx) != nil || f.hits(w.lost) {
 		if f.run.bug.lostHop != nil {
+			f.run.awaitOthers(ctx)
 			return node.HopAnswer{}, f.run.bug.lostHop
 		}
 		return node.HopAnswer{}, errTrouble
@@ -150,6 +151,17 @@ func (t troubled) Send(ctx context.Context, to store.Incarnation, hop node.Hop) 
 		answer.Answers = answer.Answers[1:]
 	}
 	return answer, err
+}
+
+// awaitOthers waits until some other operations have ended, or ctx has.
+func (r *run) awaitOthers(ctx context.Context) {
+	for enough := r.done() + 3*len(r.licenses); r.done() < enough; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 func (t troubled) Reach(ctx context.Context, to store.Incarnation) error {

@@ -185,7 +185,7 @@ func (r *run) play() error {
 	if err := errors.Join(r.offerTrials(), r.offerBilling()); err != nil {
 		return errors.Join(err, r.end())
 	}
-	for i, p := range plans(random, r.started) {
+	for i, p := range r.plans(random) {
 		// At the usual depth each seed has about half of the licenses: all at once are too much for two cores that run
 		// other tests as well, and most requests would get no answer.
 		if !r.plays(users) || r.bug.name == "" && !depth.Full() && r.random("plans", uint64(i)).IntN(2) == 0 {
@@ -254,6 +254,28 @@ func (r *run) play() error {
 	r.issueAll(r.endTime())
 	r.payPlayed(r.endTime())
 	return errors.Join(err, r.rest(), r.finish(f), r.end())
+}
+
+// plansOfBug is how many licenses of a plan the histories of a bug have that shows in few plans: no other licenses take
+// time.
+const plansOfBug = 3
+
+// plans returns the plans of the run's licenses.
+func (r *run) plans(random *mathrand.Rand) []plan {
+	list := plans(random, r.started)
+	if r.bug.of == nil {
+		return list
+	}
+	var several []plan
+	for _, p := range list {
+		for n := range plansOfBug {
+			if number := p; r.bug.of(p) {
+				number.name = fmt.Sprint(p.name, ", number ", n)
+				several = append(several, number)
+			}
+		}
+	}
+	return several
 }
 
 // matchCompact has the account's external keys compared without blanks and dashes.

@@ -106,9 +106,14 @@ func (r *run) shop(number int) {
 		return
 	}
 	var group sync.WaitGroup
+	canceled := make(chan struct{}) // or the cancellation was refused
+	cancels, first := random.IntN(3) == 0, random.IntN(2) == 0
 	for payer := range 3 {
 		group.Go(func() {
 			random := r.random("payer", uint64(number), uint64(payer))
+			if cancels && first {
+				<-canceled
+			}
 			payment := fmt.Sprint("payment ", payer, " of shop ", number)
 			if amount > 0 {
 				r.bank.take(order)
@@ -128,8 +133,9 @@ func (r *run) shop(number int) {
 			}
 		})
 	}
-	if random.IntN(3) == 0 {
+	if cancels {
 		group.Go(func() {
+			defer close(canceled)
 			random := r.random("canceler", uint64(number))
 			var key *node.Once
 			if random.IntN(2) == 0 {
