@@ -38,9 +38,10 @@ start() {
 }
 
 # stand_in puts a stand-in before the service, for tests. The environment names the stand-in then, its root key and the
-# account.
+# account, and the service itself as LICET_SERVICE.
 stand_in() {
   local ready account line
+  export LICET_SERVICE=$LICET_URL
   account=$(licet account show --output json | sed 's/.*"account_id":"\([^"]*\)".*/\1/')
   exec {ready}< <(exec standin --upstream "$LICET_URL" --account "$account")
   programs+=($!)

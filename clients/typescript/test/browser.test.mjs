@@ -1,4 +1,5 @@
-// The vectors in a browser, with its own WebCrypto.
+// The vectors in a browser, with its own WebCrypto, and documents of a service of another origin. The environment names
+// the service, as clients/testdata/check.bash sets it.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -25,7 +26,10 @@ for (const v of vectors) {
 document.body.append(good + " of " + vectors.length);
 </script><body>`;
 
-test("vectors in Chromium", { skip: !existsSync(chromium) && "no Chromium" }, async () => {
+const skip = !existsSync(chromium) && "no Chromium";
+
+/** Returns the text of a page once its scripts have ended. */
+async function shown(page) {
   const server = createServer(async (request, response) => {
     const name = request.url.slice(1);
     response.setHeader("Content-Type", /js$/.test(name) ? "text/javascript" : "text/html");
@@ -41,10 +45,34 @@ test("vectors in Chromium", { skip: !existsSync(chromium) && "no Chromium" }, as
       "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", `--user-data-dir=${profile}`,
       "--virtual-time-budget=60000", "--dump-dom", `http://127.0.0.1:${server.address().port}/`,
     ], { timeout: 120_000 });
-    const count = JSON.parse(await readFile(vectors, "utf8")).vectors.length;
-    assert.match(stdout, new RegExp(`<body>${count} of ${count}`));
+    return stdout;
   } finally {
     server.close();
     await rm(profile, { recursive: true, force: true, maxRetries: 5 });
   }
+}
+
+test("vectors in Chromium", { skip }, async () => {
+  const count = JSON.parse(await readFile(vectors, "utf8")).vectors.length;
+  assert.match(await shown(page), new RegExp(`<body>${count} of ${count}`));
+});
+
+test("documents of another origin, with their ETag, in Chromium", { skip }, async () => {
+  const { LICET_SERVICE: url, LICET_ACCOUNT: account, LICET_API_KEY: key } = process.env;
+  const made = await fetch(`${url}/v1/receipt_keys`, { method: "PUT", headers: { Authorization: `Bearer ${key}` } });
+  assert.equal(made.status, 200);
+  const stdout = await shown(`<!doctype html><script type="module">
+for (const name of ["jwks.json", "revocations"]) {
+  const address = "${url}/v1/accounts/${account}/test/" + name;
+  try {
+    const first = await fetch(address, { cache: "no-store" });
+    const etag = first.headers.get("ETag");
+    const again = await fetch(address, { cache: "no-store", headers: { "If-None-Match": etag } });
+    document.body.append([name, first.status, again.status, again.headers.get("ETag") === etag].join(" ") + "; ");
+  } catch (problem) {
+    document.body.append(name + ": " + problem + "; ");
+  }
+}
+</script><body>`);
+  assert.match(stdout, /<body>jwks\.json 200 304 true; revocations 200 304 true; /);
 });
