@@ -16,7 +16,7 @@ func TestStripeEvents(t *testing.T) {
 	part, whole, failing := s.paid(fakestripe.CardPays), s.paid(fakestripe.CardPays), s.paid(fakestripe.CardRefundFails)
 	disputed := s.paid(fakestripe.CardPays)
 	s.fake.Delivered()
-	s.fake.SetSending(fakestripe.Sending{Drop: 1000})
+	s.fake.SetSending(fakestripe.Sending{Drop: 1000, Hide: 1000})
 	s.want(t, 200, "POST", "/v1/orders/"+failing.text("order_no")+"/refund", "")
 	for order, amount := range map[*object]int64{&part: 900, &whole: 4900} {
 		if _, err := s.fake.RefundInDashboard(order.text("payment_reference"), amount); err != nil {

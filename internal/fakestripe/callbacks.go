@@ -20,7 +20,8 @@ import (
 type Sending struct {
 	MaxDelay time.Duration // each callback waits for a random time up to this: so they come in any order
 	Double   int           // send twice
-	Drop     int           // never send
+	Drop     int           // never send, except about refunds and disputes
+	Hide     int           // never send about refunds and disputes
 	Tries    int           // how often to send until the answer is 2xx; 0: once
 	Pause    time.Duration // between two tries
 }
@@ -32,6 +33,7 @@ type sender struct {
 	sending   Sending
 	callbacks sync.WaitGroup
 	posts     chan struct{} // holds one for each callback that is being sent
+	renewing  bool          // see Fake.Renew
 	stop      chan struct{}
 }
 
@@ -136,7 +138,7 @@ func (s *sender) emitIn(name string, about object, live bool) {
 		endpoint := s.objects[id]
 		names, _ := endpoint["enabled_events"].([]string)
 		if endpoint.text("_account") != key || !slices.Contains(names, name) && !slices.Contains(names, "*") ||
-			s.chance(s.sending.Drop) {
+			s.drops(name) {
 			continue
 		}
 		s.send(endpoint.text("url"), slices.Clone(endpoint["_secrets"].([]string)), body)
@@ -144,6 +146,17 @@ func (s *sender) emitIn(name string, about object, live bool) {
 			s.send(endpoint.text("url"), slices.Clone(endpoint["_secrets"].([]string)), body)
 		}
 	}
+}
+
+// drops reports whether the callback of an event is never sent.
+func (s *sender) drops(event string) bool {
+	switch {
+	case strings.HasPrefix(event, "refund."), strings.HasPrefix(event, "charge.dispute."):
+		return s.chance(s.sending.Hide)
+	case s.renewing && strings.HasPrefix(event, "customer.subscription."):
+		return false
+	}
+	return s.chance(s.sending.Drop)
 }
 
 // send sends a callback after a random delay.

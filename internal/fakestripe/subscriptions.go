@@ -217,11 +217,14 @@ func (f *Fake) renew(subscription object, at time.Time) {
 }
 
 // Renew ends the period of a subscription now, as a test clock of Stripe's does for one customer: the next invoice is
-// due.
+// due. The callback about the subscription is always sent: by the clock of the service, the period goes on, so the
+// service does not ask.
 func (f *Fake) Renew(subscriptionID string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.catchUp()
+	f.renewing = true
+	defer func() { f.renewing = false }()
 	subscription := f.objects[subscriptionID]
 	f.renew(subscription, time.Unix(itemOf(subscription).number("current_period_end"), 0))
 }

@@ -272,8 +272,9 @@ func (s *shop) comeBack(ctx context.Context, b *buyer) {
 }
 
 // callbacks is how many callbacks of the fake are delayed, doubled and dropped.
-func callbacks(drop int) fakestripe.Sending {
-	return fakestripe.Sending{MaxDelay: 2 * time.Second, Double: 200, Drop: drop, Tries: 30, Pause: time.Second}
+func callbacks(drop, hide int) fakestripe.Sending {
+	return fakestripe.Sending{MaxDelay: 2 * time.Second, Double: 200, Drop: drop, Hide: hide, Tries: 30,
+		Pause: time.Second}
 }
 
 // faults is how many requests of the nodes the fake fails.

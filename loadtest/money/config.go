@@ -14,6 +14,7 @@ type config struct {
 	trial.Options
 	purchases int
 	drop      int
+	hide      int
 	life      time.Duration
 	suspend   bool
 	keepLogs  string // directory; empty: they are not kept
@@ -27,7 +28,9 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 		"what buyers do, which requests and callbacks fail, and which nodes are killed; the same seed plans the same",
 		"; at most a quarter of the purchases")
 	flags.IntVar(&cfg.purchases, "purchases", 10_000, "how many buyers there are; each has an order")
-	flags.IntVar(&cfg.drop, "drop", 50, "how many of 1000 callbacks are never sent")
+	flags.IntVar(&cfg.drop, "drop", 50, "how many of 1000 callbacks are never sent while buyers act")
+	flags.IntVar(&cfg.hide, "hide", 500, "how many of 1000 callbacks about refunds and disputes are never sent: the "+
+		"service must find them in Stripe's list of events")
 	flags.DurationVar(&cfg.life, "order-lifetime", 30*time.Second, "how long an order can be paid; a payment in an "+
 		"open checkout is late afterwards")
 	flags.BoolVar(&cfg.suspend, "suspend-on-dispute", true, "suspend the licenses of an order while the buyer "+
@@ -41,5 +44,6 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 			"Stripe about a checkout", cfg.life)
 	}
 	return cfg, cmp.Or(trial.Between("purchases", cfg.purchases, minPurchases, 100_000),
-		cfg.Check(cfg.purchases), trial.Between("drop", cfg.drop, 0, 1000))
+		cfg.Check(cfg.purchases), trial.Between("drop", cfg.drop, 0, 1000),
+		trial.Between("hide", cfg.hide, 0, 1000))
 }

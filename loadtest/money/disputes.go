@@ -87,16 +87,6 @@ func (s *shop) dispute(b *buyer) {
 	}
 }
 
-// contest lets the shop send evidence about all disputes. So the service also learns of a dispute of which no callback
-// has arrived: at Stripe, callbacks arrive in the end, as a node answers.
-func (s *scene) contest() {
-	for _, b := range s.buyers {
-		if b.dispute != "" {
-			s.fake.Contest(b.dispute, "The buyer has the license.")
-		}
-	}
-}
-
 // reverse lets the bank decide for the shop, after the service knew that buyers had won. It returns the disputes'
 // buyers.
 func (s *scene) reverse(ctx context.Context) (reversed []*buyer, err error) {

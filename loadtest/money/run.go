@@ -27,6 +27,8 @@ const (
 	catchUpTime = 9 * time.Minute
 	// daysAtBank is more than the payments from bank accounts take.
 	daysAtBank = 4 * 24 * time.Hour
+	// listed is more than the age at which the service believes Stripe's list of events.
+	listed = 10 * time.Minute
 )
 
 // scene is one run: the service, Stripe, the shop and its buyers.
@@ -92,7 +94,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 		return nil, err
 	}
 	s.fake.SendThrough(s.Balancer)
-	s.fake.SetSending(callbacks(cfg.drop))
+	s.fake.SetSending(callbacks(cfg.drop, cfg.hide))
 	s.fake.SetFaults(faults)
 	if _, err := s.secret("api.key", s.APIKey); err != nil {
 		return nil, err
@@ -131,22 +133,23 @@ func (s *scene) play(ctx context.Context) error {
 
 // catchUp lets days pass at Stripe, and waits until the service knows what has become of all orders. If that takes too
 // long, catchUp returns too: the audit then names the orders. The service asks Stripe about a payment under way once an
-// hour only, so no callback is dropped from now on.
+// hour only, so no callback about a payment is dropped from now on. Refunds and disputes are among Stripe's events.
 func (s *scene) catchUp(ctx context.Context) error {
 	s.Progress.Step("four days pass at Stripe, and the service learns what has become of all payments")
-	s.fake.SetSending(callbacks(0))
+	s.fake.SetSending(callbacks(0, s.cfg.hide))
 	for _, b := range s.buyers {
 		if b.fate == renews && b.subscription != "" {
 			s.fake.Renew(b.subscription)
 		}
 	}
 	s.fake.Advance(daysAtBank)
-	s.contest()
+	s.fake.Advance(listed)
 	if err := s.await(ctx, s.buyers); err != nil {
 		return err
 	}
 	reversed, err := s.reverse(ctx)
 	if err == nil {
+		s.fake.Advance(listed)
 		err = s.await(ctx, reversed)
 	}
 	if err == nil {

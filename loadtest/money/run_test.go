@@ -55,7 +55,7 @@ func TestSmallRun(t *testing.T) {
 // must miss the licenses. Then the buyer comes back.
 func (s *scene) loseCallbacks(ctx context.Context, t *testing.T, read func() *books) {
 	t.Helper()
-	s.fake.SetSending(fakestripe.Sending{Drop: 1000})
+	s.fake.SetSending(fakestripe.Sending{Drop: 1000, Hide: 1000})
 	b := &buyer{n: len(s.buyers), fate: paysCard, price: prices[0], amount: 4900, quantity: 2}
 	s.shop.play(ctx, ctx, b)
 	s.buyers = append(s.buyers, b)
