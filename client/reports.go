@@ -53,8 +53,8 @@ type SalesPeriod struct {
 	SalesTotal
 }
 
-// SalesReport sums payments and refunds. The service makes one report of an account and mode at a time. It refuses a
-// report of more than 100,000 payments and refunds: ask for a shorter period.
+// SalesReport sums payments and refunds. A node makes one report of an account and mode at a time. It refuses a report
+// of more than 100,000 payments and refunds: ask for a shorter period.
 func (c *Client) SalesReport(ctx context.Context, of SalesReportOf, options ...CallOption) (*SalesReport, error) {
 	query := Page{}.query("from", instant(of.Period.From), "to", instant(of.Period.To), "by", of.By,
 		"product_id", of.ProductID)
