@@ -150,15 +150,19 @@ func (r *eventReader) page(ctx context.Context) (more bool, err error) {
 
 // take asks about an object. An object whose state can't be recorded now is asked about again in later turns, so that
 // it keeps no other object waiting. take gives up an object that the provider's key may not read, and the objects of an
-// owner who has too many in a shared account. take fails only if too many objects wait, or if there is no time.
+// owner who has too many in a shared account, unless the provider has failed. take fails only if too many objects wait,
+// or if there is no time.
 func (r *eventReader) take(ctx context.Context, object Object) error {
 	again := &r.turn.Read.Again
 	if slices.ContainsFunc(*again, func(a store.ProviderEventAgain) bool { return objectAgain(a) == object }) {
 		return nil
 	}
 	owner, err := r.ask(ctx, object)
+	if atProvider(err) && ctx.Err() == nil { // most failures of a provider are over at once
+		owner, err = r.ask(ctx, object)
+	}
 	accountID := ""
-	if r.turn.Owner.AccountID == "" {
+	if r.turn.Owner.AccountID == "" && !atProvider(err) {
 		accountID = owner.AccountID
 	}
 	switch {
@@ -176,6 +180,17 @@ func (r *eventReader) take(ctx context.Context, object Object) error {
 	*again = append(*again, store.ProviderEventAgain{Kind: string(object.Kind), ID: object.ID, Since: r.turn.Now,
 		AccountID: accountID})
 	return nil
+}
+
+// atProvider reports whether an object was not recorded because the provider has failed, such as by too many requests,
+// or the store: not because of the object's order.
+func atProvider(err error) bool {
+	for _, ofOrder := range []error{errUnpaid, errNoInvoice, licensing.ErrRefundOpen, licensing.ErrRefundMisfit} {
+		if errors.Is(err, ofOrder) {
+			return false
+		}
+	}
+	return licensing.ReasonOf(err) == licensing.ReasonProviderFailed || licensing.NotExecuted(err)
 }
 
 // waiting returns how many objects of an owner in a shared account are asked about again.

@@ -28,6 +28,7 @@ type gazette struct {
 	key     string // with which events are listed
 	hangs   string // the id of the object that is not looked at in time
 	slow    time.Duration
+	flaky   bool // every second look at an object fails
 }
 
 const gazettePage = 3
@@ -76,6 +77,9 @@ func (g *gazette) Look(ctx context.Context, object payment.Object) (payment.Stat
 	g.mu.Lock()
 	g.looks[object.ID]++
 	err, hangs := g.fails[object.ID], object.ID == g.hangs
+	if g.flaky && g.looks[object.ID]%2 == 0 {
+		err = errDown
+	}
 	g.mu.Unlock()
 	time.Sleep(g.slow) // as a provider far away
 	if hangs {

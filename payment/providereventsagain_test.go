@@ -67,6 +67,38 @@ func TestProviderEventsOfOneOwner(t *testing.T) {
 	w.verify()
 }
 
+// TestProviderEventsOfFailingProvider: if the provider fails, no object of a shared account is given up, however many
+// one owner has.
+func TestProviderEventsOfFailingProvider(t *testing.T) {
+	w := newFixture(t)
+	g := newGazette(w)
+	_, desk := w.open(w.store, g)
+	sources := []payment.EventSource{{Owner: licensing.Owner{Mode: licensing.Test},
+		Shared: func(licensing.Owner) bool { return true }}}
+	var orders []licensing.Order
+	for i := range 40 {
+		o := w.paid()
+		orders = append(orders, o)
+		g.print(g.set(o, fmt.Sprint("re_", i), "", 30, payment.OutcomeDone))
+	}
+	w.clock.advance(6 * time.Minute)
+	g.flaky = true // the first look says whose object it is
+	for range 3 {
+		w.clock.advance(time.Minute)
+		_ = desk.AskProviderEvents(w.ctx, sources)
+	}
+	g.flaky = false
+	for range 3 {
+		w.sweep(sources, desk)
+	}
+	for i, o := range orders {
+		if now := w.now(o); now.Refunded != 30 {
+			t.Errorf("order %d: %d of it is refunded", i, now.Refunded)
+		}
+	}
+	w.verify()
+}
+
 // TestProviderEventsOfForbiddenObject: an object that the provider's key may not read keeps no place.
 func TestProviderEventsOfForbiddenObject(t *testing.T) {
 	w := newFixture(t)
