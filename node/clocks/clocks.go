@@ -108,7 +108,7 @@ func New(cfg Config) *Comparison {
 	if cfg.Tolerance == 0 {
 		cfg.Tolerance = DefaultTolerance
 	}
-	c := &Comparison{cfg: cfg, evidence: evidence{}}
+	c := &Comparison{cfg: cfg, evidence: evidence{nodes: map[store.Incarnation]*witness{}}}
 	wall, elapsed := c.now()
 	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed, startsUntil: elapsed + startGrace,
 		documents: licensing.ClocksUnknown()})
@@ -223,7 +223,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 			Msg("the clock was set; the node compares it again with the clocks of the other nodes")
 		next.refuseUntil = elapsed + stepGrace
 		c.dating.set(elapsed + stepGrace)
-		clear(c.evidence)
+		clear(c.evidence.nodes)
 	}
 	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
 	if c.beyond(step) || step > slept {
@@ -233,7 +233,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	if c.own.created != own {
 		c.own = join{own, elapsed}
 	}
-	before := earlier(others, c.own, elapsed)
+	before := earlier(others, c.evidence.left(next.zero), c.own, elapsed)
 	next.verdict = c.decide(others, wall, own != 0 && before <= MaxApart)
 	next.documents = c.date(next.verdict, others, elapsed)
 	switch {

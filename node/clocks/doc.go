@@ -31,7 +31,7 @@
 //     nodes' clocks, see licensing.DocumentClock. So of two nodes that differ, both make them, and date them alike.
 //
 // So two nodes that act by time differ by at most 2 × MaxApart = 4.8 s: two majorities of the same nodes have a node in
-// common, and each of the two nodes is within MaxApart of this node. That also holds while one node joins or leaves.
+// common, and each of the two nodes is within MaxApart of this node. That also holds while nodes join or leave.
 // licensing.LeaseGuard is 5 s. A proof holds for trustFor from the beginning of its read, although later bounds are too
 // wide to prove it again. It ends at once if the bounds contradict it, if another node joins, if the node's own
 // registration is gone, or if the proven distance and a step of the node's own clock add up to more than MaxApart.
@@ -40,6 +40,10 @@
 // have read since. So until a node has known of another node for trustFor, it agrees only if half of the nodes that
 // registered before that node, or more, are near, too. In a cluster that starts, all nodes wait for trustFor if the
 // clock of the first node is wrong, and no longer than for their bounds if it is right.
+//
+// If several nodes leave at once, or their registrations end, the other nodes can be a majority that they were not
+// before. So for trustFor after a node knows that another node is gone, the gone node still counts if it was not near:
+// the node agrees only if half of all these nodes, or more, are near.
 //
 // No node acts by time without being registered. A node that leaves stays registered until it has answered its last
 // command, and drops its proof before it removes the registration. A node that is cut off or paused drops its proof by

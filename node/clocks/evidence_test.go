@@ -28,7 +28,7 @@ func TestBoundsHold(t *testing.T) {
 		}
 		zero := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		other := store.Incarnation{1}
-		e := evidence{}
+		e := evidence{nodes: map[store.Incarnation]*witness{}}
 		bounded := false
 		for began := time.Duration(0); began < 40*time.Second; {
 			read := began + duration("request", slow)
@@ -60,7 +60,7 @@ func TestBoundsHold(t *testing.T) {
 // TestBoundsOfQuickNodes are about three seconds apart.
 func TestBoundsOfQuickNodes(t *testing.T) {
 	zero := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	e, self, other := evidence{}, store.Incarnation{9}, store.Incarnation{1}
+	e, self, other := evidence{nodes: map[store.Incarnation]*witness{}}, store.Incarnation{9}, store.Incarnation{1}
 	at := func(second int) time.Duration { return time.Duration(second) * time.Second }
 	round := func(second int, stamps ...store.Stamp) []bounds {
 		e.learn(self, stamps, at(second), at(second)+10*time.Millisecond)
@@ -93,7 +93,7 @@ func TestBoundsOfQuickNodes(t *testing.T) {
 	for second := 9; second < 40; second++ {
 		round(second, stamp(6, int64(second), second))
 	}
-	if n := len(e[other].seen); n > 3 {
+	if n := len(e.nodes[other].seen); n > 3 {
 		t.Errorf("%d sightings are kept", n)
 	}
 }

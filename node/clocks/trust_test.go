@@ -31,6 +31,7 @@ type clusterNode struct {
 	next   time.Duration // when the next part of the request happens
 	begins bool          // the next part is the beginning
 	gone   bool
+	ends   time.Duration // when the registration ends unless a stamp comes before
 }
 
 func newCluster(ahead ...time.Duration) *cluster {
@@ -57,6 +58,11 @@ func (c *cluster) step(delay func() time.Duration) (answered *clusterNode) {
 		}
 	}
 	c.now = n.next
+	for _, other := range c.nodes {
+		if other.stamp.Version > 0 && !other.gone && c.now > other.ends {
+			other.stamp.Version = 0
+		}
+	}
 	switch {
 	case n.begins:
 		n.made, n.begins = n.Stamp(), false
@@ -66,6 +72,7 @@ func (c *cluster) step(delay func() time.Duration) (answered *clusterNode) {
 			n.stamp.Created = c.created
 		}
 		n.stamp.At, n.stamp.Version = n.made, n.stamp.Version+1
+		n.ends = c.now + outlives
 		for _, other := range c.nodes {
 			if other.stamp.Version > 0 && !other.gone {
 				n.read = append(n.read, other.stamp)
@@ -174,6 +181,50 @@ func TestTrustAcrossJoins(t *testing.T) {
 	})
 }
 
+// outlives is how long a registration outlives its last stamp at least.
+const outlives = trustFor + 700*time.Millisecond
+
+// TestTrustAcrossLeaves: nodes whose clocks differ have been there for a while. Then two of them leave at once, or
+// stall until their registrations have ended and come back, while requests of the others stall. At no moment do two
+// nodes act by time whose clocks differ by more than the guard allows.
+func TestTrustAcrossLeaves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		upTo := times(t)
+		gap := time.Second + upTo(4*time.Second)
+		ahead := make([]time.Duration, rapid.IntRange(3, 6).Draw(t, "nodes"))
+		for i := range ahead {
+			ahead[i] = time.Duration(rapid.IntRange(0, 3).Draw(t, "clock"))*gap + upTo(200*time.Millisecond)
+		}
+		c := newCluster(ahead...)
+		for _, n := range c.nodes {
+			n.next = upTo(2 * time.Second)
+		}
+		leave, happened := rapid.Bool().Draw(t, "leave"), false
+		happens := 2*trustFor + upTo(3*time.Second)
+		delay := func() time.Duration {
+			if c.now >= happens && upTo(4) == 0 {
+				return upTo(4 * time.Second)
+			}
+			return upTo(100 * time.Millisecond)
+		}
+		for c.now < happens+3*trustFor {
+			c.step(delay)
+			if c.now >= happens && !happened {
+				for _, n := range c.nodes[:2] {
+					if n.next += outlives + upTo(trustFor); leave {
+						n.Leave()
+						n.gone = true
+					}
+				}
+				happened = true
+			}
+			if got := c.apart(); got >= licensing.LeaseGuard {
+				t.Fatalf("after %v nodes act by time whose clocks differ by %v", c.now, got)
+			}
+		}
+	})
+}
+
 // TestNodesThatStartTogether: a node with a wrong clock that starts first stops acting by time before the others begin.
 func TestNodesThatStartTogether(t *testing.T) {
 	for wrong := range 3 {
@@ -233,6 +284,19 @@ func TestNodesThatJoin(t *testing.T) {
 		b.rounds(int(trustFor / every))
 		b.want("beside a wrong clock", "uss")
 	}
+}
+
+// TestNodesThatLeave: once two of five nodes have left, two nodes with wrong clocks are a majority beside a node that
+// can't read any more. They do not act by time before the proof of that node has ended.
+func TestNodesThatLeave(t *testing.T) {
+	b := newBench(t, 0, 0, 0, licensing.LeaseGuard, licensing.LeaseGuard)
+	b.rounds(enough + int(trustFor/every))
+	b.want("all five", "sssrr")
+	b.nodes[0].silent, b.nodes[1].gone, b.nodes[2].gone = true, true, true
+	b.rounds(enough)
+	b.want("beside a proof", "s--uu")
+	b.rounds(int(trustFor / every))
+	b.want("later", "u--ss")
 }
 
 // TestUnregistered: a node that can't register does not act by time, since other nodes form majorities without it.

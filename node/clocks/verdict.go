@@ -70,9 +70,15 @@ func majority(others []bounds, distance func(bounds) time.Duration) time.Duratio
 // earlier returns the smallest distance from this node's clock within which half of the clocks were, or more, of each
 // set of nodes that the cluster may have had less than trustFor before a monotonic time, this node's own clock
 // included. A node that has not read since then may still act by time as a majority of the earlier set has allowed: a
-// majority and half of the nodes have a node in common. own is the join of this node.
-func earlier(others []bounds, own join, now time.Duration) (within time.Duration) {
+// majority and half of the nodes have a node in common. own is the join of this node. gone are the nodes that have left
+// since then. It is unknown which of them left first: so these sets have all that are far, and none that is near.
+func earlier(others, gone []bounds, own join, now time.Duration) (within time.Duration) {
 	nodes := append(slices.Clone(others), bounds{known: true, join: own})
+	for _, b := range gone {
+		if b.far() > MaxApart {
+			nodes = append(nodes, b)
+		}
+	}
 	slices.SortFunc(nodes, func(a, b bounds) int { return cmp.Compare(a.join.created, b.join.created) })
 	var before []time.Duration
 	for _, b := range nodes {
@@ -81,6 +87,9 @@ func earlier(others []bounds, own join, now time.Duration) (within time.Duration
 		}
 		before = append(before, b.far())
 		slices.Sort(before)
+	}
+	if len(nodes) > len(others)+1 {
+		within = max(within, before[(len(before)-1)/2])
 	}
 	return within
 }
