@@ -135,7 +135,7 @@ func (l *testCluster) node() *testNode {
 	if err := s.store.OpenEpoch(ctx); err != nil {
 		l.t.Fatal(err)
 	}
-	s.store.KeepSealing()
+	s.store.KeepClosingEpochs()
 	if err := s.store.CheckRing(ctx, l.ring); err != nil {
 		l.t.Fatal(err)
 	}

@@ -170,13 +170,13 @@ func TestEventsShareKeys(t *testing.T) {
 				owners[i] = acct(fmt.Sprintf("share%d", i))
 			}
 			changes := l.binds(c.changes, owners...)
-			e := l.seal()
+			e := l.closeEpoch()
 			l.store.fences.noteEpoch(e)
 			if c.nested {
 				l.store.nested.Store(2)
 			}
 			l.together(changes)
-			l.seal()
+			l.closeEpoch()
 			keys, blocks := make([]int, c.owners), make([]int, c.owners)
 			for i, owner := range owners {
 				entries := l.entries(owner, e)
@@ -196,7 +196,7 @@ func TestEventsShareKeys(t *testing.T) {
 			for _, change := range changes[:2] {
 				l.commit(l.store, l.bound(l.store, change.Writes[0].Ref, "b"))
 			}
-			l.seal()
+			l.closeEpoch()
 			for _, owner := range owners[:min(2, len(owners))] {
 				l.readsAlike(owner)
 			}
@@ -276,11 +276,11 @@ func TestBlockNumberIsTaken(t *testing.T) {
 	owner := acct("taken")
 	l.store.firstBlock = func(int) keyspace.Block { return 1<<31 | 7 }
 	first, second := l.binds(20, owner), l.binds(20, owner)
-	e := l.seal()
+	e := l.closeEpoch()
 	l.store.fences.noteEpoch(e)
 	l.together(first)
 	l.together(second)
-	l.seal()
+	l.closeEpoch()
 	if entries := l.entries(owner, e); len(entries) != 22 || blocksIn(entries) != 2 {
 		t.Errorf("%d keys, %d blocks", len(entries), blocksIn(entries))
 	}
@@ -298,7 +298,7 @@ func TestBlocksInDoubt(t *testing.T) {
 		name   string
 		faults []kvtest.Fault
 		rivals int
-		seal   bool
+		close  bool
 	}{
 		{name: "made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}},
 		{name: "not made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}},
@@ -308,8 +308,8 @@ func TestBlocksInDoubt(t *testing.T) {
 		{name: "a rival", rivals: 1},
 		{name: "a rival, and made late", rivals: 1,
 			faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedLate, Tell: lost}}},
-		{name: "an epoch has begun", seal: true},
-		{name: "an epoch has begun, and made", seal: true,
+		{name: "an epoch has begun", close: true},
+		{name: "an epoch has begun, and made", close: true,
 			faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedNow, Tell: lost}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -321,8 +321,8 @@ func TestBlocksInDoubt(t *testing.T) {
 				other.recordActivations = true
 				l.commit(other, l.bound(other, change.Writes[0].Ref, "rival"))
 			}
-			if c.seal {
-				l.seal()
+			if c.close {
+				l.closeEpoch()
 			}
 			sent := 0
 			plain := l.store.etcd.Remote
@@ -339,7 +339,7 @@ func TestBlocksInDoubt(t *testing.T) {
 			for _, change := range changes[c.rivals:] {
 				l.commit(l.store, l.bound(l.store, change.Writes[0].Ref, "b"))
 			}
-			l.seal()
+			l.closeEpoch()
 			if all := l.readsWell(owner); len(all) != 4*20-c.rivals {
 				t.Errorf("%d events", len(all))
 			}
@@ -357,7 +357,7 @@ func TestInvalidPositionsInBlocks(t *testing.T) {
 	owner := acct("places")
 	changes := l.binds(3, owner)
 	l.together(changes)
-	l.seal()
+	l.closeEpoch()
 	all := l.feed(owner, 100)
 	at := placeOf(owner, all[len(all)-1].ID)
 	if at.Record.Block() == 0 {
@@ -388,7 +388,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("planted")
 	l.together(l.binds(3, owner))
-	l.seal()
+	l.closeEpoch()
 	v := &lab{t: t, store: l.store, client: l.store.etcd.Native}
 	if found := l.verified(); len(found) > 0 {
 		t.Fatalf("verify finds %v", found)
@@ -471,10 +471,10 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("bounded")
 	changes := l.binds(layout.BlockRuns+1, owner)
-	e := l.seal()
+	e := l.closeEpoch()
 	l.store.fences.noteEpoch(e)
 	l.together(changes)
-	l.seal()
+	l.closeEpoch()
 	v := &lab{t: t, store: l.store, client: l.store.etcd.Native}
 	var runs []layout.Run
 	var keys []string
@@ -502,7 +502,7 @@ func TestBlocksAreSwept(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("swept")
 	l.together(l.binds(20, owner))
-	l.seal()
+	l.closeEpoch()
 	ctx := t.Context()
 	keep := store.EventRetention{Age: time.Hour, Bytes: 1 << 30}
 	if removed, err := l.store.SweepEvents(ctx, kvtest.Time, keep); removed != 0 || err != nil {

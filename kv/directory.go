@@ -23,7 +23,7 @@ const (
 	keptDirs = 16
 )
 
-// directory lists the keys of an owner's events in a span of sealed epochs, in the feed's order. It never changes.
+// directory lists the keys of an owner's events in a span of closed epochs, in the feed's order. It never changes.
 type directory struct {
 	owner    licensing.Owner
 	from, to keyspace.Epoch // from belongs to the span, to does not

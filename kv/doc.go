@@ -31,7 +31,7 @@
 // key. If a request holds changes of several records of one owner, their events share a key too: see Blocks. Requests
 // share no counter. The revision of cell/epoch is the epoch of an event, eight bytes in its key. Each request that
 // writes events compares this revision; all requests read cell/epoch, and about once a second one node writes it. So
-// once a later epoch has begun, an epoch can't grow any more: it is sealed, and a reader that has read it knows all its
+// once a later epoch has begun, an epoch can't grow any more: it is closed, and a reader that has read it knows all its
 // events. By revision, the keys of an epoch are in one total order.
 //
 // The key of an event names its record (a license, an order, or the endpoints of an owner) and the number of the last
@@ -75,7 +75,7 @@
 // goes last, with the lease.
 //
 // The transaction that reads the end of the feed, for a page of an endpoint, also reads the owner's record
-// w/<account>/<mode>/. All events of the page are in sealed epochs, so they are older than this transaction. So the
+// w/<account>/<mode>/. All events of the page are in closed epochs, so they are older than this transaction. So the
 // record has each change that was acknowledged before one of these events was recorded, and the record decides which
 // events are sent, and where. A holder begins with the record that it reads together with the progress.
 //
@@ -129,7 +129,7 @@
 //	fences.go        epochs and the owners that listen, compared by each request
 //	listening.go     which owners listen to activations
 //	listenmove.go    changing which owners listen
-//	sealing.go       sealing epochs, so that events appear in feeds
+//	epochclose.go    closing epochs, so that events appear in feeds
 //	owners.go        the owners, and the slots in use
 //	slotmap.go       following the map from slots to cells
 //	feed.go          feeds: pages of an owner's events

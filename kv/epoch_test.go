@@ -23,7 +23,7 @@ import (
 // eventIDs returns the ids of all events of the lab's owner, also of the open epoch.
 func (l *lab) eventIDs() []string {
 	l.t.Helper()
-	if err := l.store.SealEvents(l.ctx()); err != nil {
+	if err := l.store.CloseEpoch(l.ctx()); err != nil {
 		l.t.Fatal(err)
 	}
 	var ids []string
@@ -137,7 +137,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 	}
 }
 
-// keptIDs returns the ids of all events in the store, without a seal.
+// keptIDs returns the ids of all events in the store, without closing an epoch.
 func (l *lab) keptIDs() []string {
 	l.t.Helper()
 	var ids []string
@@ -153,8 +153,8 @@ func (l *lab) keptIDs() []string {
 	return ids
 }
 
-// TestDeadWriterLosesNoEvent lets a store write events and end before their epoch is sealed: the events are in the feed
-// after another node has sealed the epoch.
+// TestDeadWriterLosesNoEvent lets a store write events and end before their epoch is closed: the events are in the feed
+// after another node has closed the epoch.
 func TestDeadWriterLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -168,14 +168,14 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	ref := l.license(dead, owner)
 	l.commit(dead, l.bound(dead, ref, "a", "b"))
 	if got := l.feed(owner, 10); len(got) != 0 {
-		t.Errorf("before the epoch is sealed the feed is %q", kindsOf(got))
+		t.Errorf("before the epoch is closed the feed is %q", kindsOf(got))
 	}
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
 	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now,
 		Metrics: kvtest.Metrics(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
-	l.store.KeepSealing()
+	l.store.KeepClosingEpochs()
 	feed, err := n.Feed(t.Context(), owner, store.FeedPage{Limit: 10},
 		service.FeedWait{For: 20 * time.Second})
 	var events []store.RecordedEvent
@@ -243,7 +243,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 	if owners := kvtest.Must(l.store.listOwners(t.Context()))(t); len(owners) != 8 {
 		t.Errorf("registered are %v", owners)
 	}
-	l.seal()
+	l.closeEpoch()
 	count := 0
 	for i := range 8 {
 		count += len(l.feed(acct(fmt.Sprint("many", i)), 100))
@@ -277,7 +277,7 @@ func TestSlowRegistrationDelaysNoOtherOwner(t *testing.T) {
 	if !s.owners.turns.TryEnter(slow) {
 		t.Error("a registration that has ended keeps its turn")
 	}
-	l.seal()
+	l.closeEpoch()
 	for _, owner := range []licensing.Owner{slow, quick} {
 		if got := l.feed(owner, 10); len(got) != 1 {
 			t.Errorf("the events of %s are %q", owner.AccountID, kindsOf(got))

@@ -42,7 +42,7 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 	for range 3 {
 		l.license(l.store, small)
 	}
-	l.seal()
+	l.closeEpoch()
 	little := l.feed(small, 10)
 	first, err := l.store.ReadEvents(t.Context(), small, store.FeedPage{Limit: 1})
 	if err != nil || len(first.Events) != 1 {
@@ -54,7 +54,7 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 		for range 40 {
 			l.license(l.store, large)
 		}
-		l.seal()
+		l.closeEpoch()
 		page, err := l.store.ReadEvents(t.Context(), large, store.FeedPage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)

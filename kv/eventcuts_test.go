@@ -29,7 +29,7 @@ func TestSweepersAtOnce(t *testing.T) {
 	l := newEventsLab(t)
 	small, large := acct("small"), []licensing.Owner{acct("large"), acct("larger")}
 	l.license(l.store, small)
-	l.seal()
+	l.closeEpoch()
 	const budget = 24 << 10
 	var now atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestSweepersAtOnce(t *testing.T) {
 			}
 		}
 		l.license(l.store, large[1])
-		l.seal()
+		l.closeEpoch()
 		now.Store(int64(i) * int64(markAfter))
 	}
 	cancel()
@@ -93,7 +93,7 @@ func TestCutIsKilled(t *testing.T) {
 			for range 5 {
 				l.license(l.store, large)
 			}
-			l.seal()
+			l.closeEpoch()
 			l.sweep(kvtest.Time.Add(time.Duration(i)*markAfter), bySpans(1<<40))
 		}
 		all := l.feed(large, 100)
@@ -149,7 +149,7 @@ func TestHistoryPastCut(t *testing.T) {
 	ref := l.license(l.store, owner)
 	for i := range 3 {
 		l.commit(l.store, l.bound(l.store, ref, fmt.Sprint(i)))
-		l.seal()
+		l.closeEpoch()
 		l.sweep(kvtest.Time.Add(time.Duration(i)*markAfter), bySpans(1<<40))
 	}
 	spans := l.ledger(owner).Spans
@@ -195,14 +195,14 @@ func TestOlderStore(t *testing.T) {
 		kvtest.Must(l.store.etcd.Native.Put(ctx, keyspace.MarkKey(e), string(value)))(t)
 	}
 	l.license(l.store, large)
-	trimmed := l.seal() - 1
+	trimmed := l.closeEpoch() - 1
 	var last keyspace.Epoch
 	for i := range 3 {
 		l.license(l.store, small)
 		for range 10 {
 			l.license(l.store, large)
 		}
-		last = l.seal() - 1
+		last = l.closeEpoch() - 1
 		mark(last, kvtest.Time.Add(time.Duration(i)*markAfter), 5000)
 	}
 	kvtest.Must(l.store.raiseTrimmedEpoch(ctx, trimmed))(t)
@@ -216,9 +216,9 @@ func TestOlderStore(t *testing.T) {
 		t.Error("there are ledgers")
 	}
 	l.license(l.store, large)
-	mark(l.seal()-1, kvtest.Time.Add(3*markAfter), 200)
+	mark(l.closeEpoch()-1, kvtest.Time.Add(3*markAfter), 200)
 	l.license(l.store, large)
-	l.seal()
+	l.closeEpoch()
 	l.sweep(kvtest.Time.Add(4*markAfter), store.EventRetention{Age: keep.Age, Bytes: 1 << 40})
 	for _, owner := range []licensing.Owner{small, large} {
 		sum := int64(0)
@@ -232,7 +232,7 @@ func TestOlderStore(t *testing.T) {
 	for range 10 {
 		l.license(l.store, large)
 	}
-	l.seal()
+	l.closeEpoch()
 	l.sweep(kvtest.Time.Add(5*markAfter), keep)
 	l.clean()
 	if got := l.feed(small, 10); len(got) != 3 {

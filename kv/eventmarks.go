@@ -51,7 +51,7 @@ func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout
 	return retentionMarks, at, nil
 }
 
-// markEvents makes a mark after the sealed epochs, if a mark is due, and returns all marks. retentionMarks were read
+// markEvents makes a mark after the closed epochs, if a mark is due, and returns all marks. retentionMarks were read
 // from the revision marksAt of the store on. If another node makes a mark first, that mark counts.
 func (s *retention) markEvents(
 	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState,
@@ -105,7 +105,7 @@ const (
 
 // measuring is a pass that counts the bytes of events into their owners' ledgers.
 type measuring struct {
-	from, to     keyspace.Epoch // events before from are measured or swept; to is not sealed
+	from, to     keyspace.Epoch // events before from are measured or swept; to is not closed
 	trimmedEpoch keyspace.Epoch // of all owners
 	grain        layout.SpanLimit
 	now          time.Time

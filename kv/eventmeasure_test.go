@@ -44,7 +44,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 	}
 	busy := acct("busy")
 	l.license(l.store, busy)
-	l.seal()
+	l.closeEpoch()
 	seen := &countingTxns{counting: l.observed()}
 	l.store.etcd.KV = seen
 	const chunks = (quiet + measureOwners) / measureOwners
@@ -60,7 +60,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 	} {
 		if c.name == "one has more" {
 			l.license(l.store, busy)
-			l.seal()
+			l.closeEpoch()
 		}
 		seen.txns.Store(0)
 		seen.ranges.Store(0)

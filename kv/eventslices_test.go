@@ -68,7 +68,7 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	owner := acct("many")
 	const events, atMost = 12_000, 5 * 12_000
 	keys := l.putEpochs(owner, span{from: 1, epochs: 80, each: events / 80, apart: 1})
-	if last := l.seal(); last <= 80 {
+	if last := l.closeEpoch(); last <= 80 {
 		t.Fatalf("the epoch is %d, and there are events in epoch 80", last)
 	}
 	seen := l.observed()

@@ -146,7 +146,7 @@ func (s *retention) removeEvents(
 		if removed >= most {
 			return errEnough
 		}
-		// The epochs are sealed, so no event was added in between.
+		// The epochs are closed, so no event was added in between.
 		response, err := s.etcd.Txn(ctx, "sweep_events", nil,
 			[]clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(next))}, nil)
 		if err != nil {

@@ -90,7 +90,7 @@ func TestEventsAreKeptByAge(t *testing.T) {
 		for i := range owners {
 			l.commit(l.store, l.bound(l.store, refs[i], deviceIDs(day + 1)[day]))
 		}
-		l.seal()
+		l.closeEpoch()
 		if n := l.sweep(now, keepAll); n != 0 {
 			t.Errorf("on day %d %d events are swept", day, n)
 		}
@@ -139,7 +139,7 @@ func TestEventsAreKeptByAge(t *testing.T) {
 	}
 	// New events are recorded as before.
 	l.commit(l.store, l.bound(l.store, refs[0], "later"))
-	l.seal()
+	l.closeEpoch()
 	if got := kindsOf(l.feed(owners[0], 10)); !slices.Equal(got, []string{"6 device.bound later"}) {
 		t.Errorf("the feed is %q", got)
 	}
@@ -161,7 +161,7 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 		for range 20 {
 			l.license(l.store, owner)
 		}
-		l.seal()
+		l.closeEpoch()
 		l.sweep(now, bySpans(1<<40))
 		now = now.Add(markAfter)
 	}
@@ -214,7 +214,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		for range 4 {
 			l.license(l.store, owner)
 		}
-		l.seal()
+		l.closeEpoch()
 	}
 	all := l.feed(owner, 100)
 	half, err := l.store.ReadEvents(t.Context(), owner, store.FeedPage{Limit: 10})
@@ -310,7 +310,7 @@ func TestSweepUnderReaders(t *testing.T) {
 		kvtest.Must(licensing.Apply(&snapshot.Record, cmd, kvtest.Time))(t)
 		l.commit(l.store,
 			store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
-		l.seal()
+		l.closeEpoch()
 		if i%20 == 0 {
 			l.clean()
 		}
@@ -333,14 +333,14 @@ func TestSweepIsKilled(t *testing.T) {
 			for _, owner := range owners {
 				l.license(l.store, owner)
 			}
-			l.seal()
+			l.closeEpoch()
 			l.sweep(kvtest.Time.Add(time.Duration(i)*markAfter), keepAll)
 		}
 		later := kvtest.Time.Add(1000 * time.Hour)
 		for _, owner := range owners {
 			l.license(l.store, owner)
 		}
-		l.seal() // so that a mark is to be made first
+		l.closeEpoch() // so that a mark is to be made first
 		s := kvtest.Must(Open(t.Context(),
 			Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
 		writes := 0

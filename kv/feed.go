@@ -39,7 +39,7 @@ type feeds struct {
 
 // feedState says how far the events of the store go.
 type feedState struct {
-	epoch        keyspace.Epoch // the current epoch, which is not sealed
+	epoch        keyspace.Epoch // the current epoch, which is not closed
 	trimmedEpoch keyspace.Epoch
 	revision     int64
 }
@@ -114,7 +114,7 @@ func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.
 		}
 	}
 	// One transaction reads the endpoint and how far the feed goes. Every event of the page
-	// is of an epoch that is sealed at the revision of this transaction.
+	// is of an epoch that is closed at the revision of this transaction.
 	state, endpoint, err := s.feedStateFor(ctx, owner, page.Endpoint)
 	if err != nil {
 		return store.Feed{}, err
@@ -144,7 +144,7 @@ func (s *feeds) readBehind(
 		// The service never returned this position, or a lost store did. A wait at this position would never end.
 		return store.Feed{}, store.ErrBadPosition
 	case after.Epoch >= state.epoch && after.BehindEvent():
-		// The feed returns no event before its epoch is sealed; a look-up by id does.
+		// The feed returns no event before its epoch is closed; a look-up by id does.
 		return s.feedFromOpen(ctx, owner, after, state)
 	}
 	return s.readFeed(ctx, owner, after, state, page)

@@ -59,8 +59,8 @@ func (l *eventsLab) open(next func() kvtest.Fault) *Store {
 	return s
 }
 
-// seal begins a new epoch without the knowledge of any store.
-func (l *eventsLab) seal() keyspace.Epoch {
+// closeEpoch begins a new epoch without the knowledge of any store.
+func (l *eventsLab) closeEpoch() keyspace.Epoch {
 	l.t.Helper()
 	response, err := l.store.etcd.Native.Put(l.t.Context(), keyspace.EpochKey, "")
 	if err != nil {
@@ -182,7 +182,7 @@ func TestFeed(t *testing.T) {
 	owner := acct("feed")
 	ref := l.license(l.store, owner)
 	l.commit(l.store, l.bound(l.store, ref, "a", "b", "c"))
-	l.seal()
+	l.closeEpoch()
 	l.license(l.store, acct("other"))
 	l.commit(l.store, l.bound(l.store, ref, "d"))
 	removal := loadOne(t, l.store, ref, "b")
@@ -199,9 +199,9 @@ func TestFeed(t *testing.T) {
 		"6 device.bound d", "7 device.removed b",
 	}
 	if got := kindsOf(l.feed(owner, 100)); !slices.Equal(got, want[:5]) {
-		t.Errorf("before the second epoch is sealed, the feed is %q, want %q", got, want[:5])
+		t.Errorf("before the second epoch is closed, the feed is %q, want %q", got, want[:5])
 	}
-	l.seal()
+	l.closeEpoch()
 	want = append(want, "1 license.issued")
 	all := l.feed(owner, 100)
 	if got := kindsOf(all); !slices.Equal(got, want) {
@@ -275,7 +275,7 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	owner := acct("mine")
 	l.license(l.store, owner)
 	l.license(l.store, acct("other"))
-	l.seal()
+	l.closeEpoch()
 	mine, others := l.feed(owner, 10)[0], l.feed(acct("other"), 10)[0]
 	at := placeOf(owner, mine.ID)
 	later, unknown := at, at
@@ -314,7 +314,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 			[]kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}},
 	} {
 		for _, when := range []string{"before", "between the attempts"} {
-			t.Run(c.name+", sealed "+when, func(t *testing.T) {
+			t.Run(c.name+", closed "+when, func(t *testing.T) {
 				l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
 				owner := acct(fmt.Sprintf("moves_%d_%d", i, len(when)))
 				ref := l.license(l.store, owner)
@@ -324,18 +324,18 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 				s.recordActivations = true
 				s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 					if writes++; when != "before" && writes == 2 {
-						l.seal()
+						l.closeEpoch()
 					}
 					return next()
 				}}
 				change := l.bound(s, ref, "a")
 				if when == "before" {
-					l.seal()
+					l.closeEpoch()
 				}
 				l.commit(s, change)
 				_ = s.Ping(t.Context())
 				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
-				l.seal()
+				l.closeEpoch()
 				want := []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}
 				got := l.feed(owner, 10)
 				if kinds := kindsOf(got); !slices.Equal(kinds, want) {
@@ -365,7 +365,7 @@ func TestFencesInABatch(t *testing.T) {
 	for range 20 {
 		changes = append(changes, l.bound(l.store, l.license(l.store, owner), "a"))
 	}
-	l.seal()
+	l.closeEpoch()
 	for _, nested := range []bool{false, true} {
 		if nested {
 			l.store.nested.Store(1)
@@ -373,7 +373,7 @@ func TestFencesInABatch(t *testing.T) {
 			for range 20 {
 				changes = append(changes, l.bound(l.store, l.license(l.store, owner), "a"))
 			}
-			l.seal()
+			l.closeEpoch()
 		}
 		outcomes, errs := batched(t, l.store, changes...)
 		for i := range outcomes {
@@ -382,7 +382,7 @@ func TestFencesInABatch(t *testing.T) {
 			}
 		}
 	}
-	l.seal()
+	l.closeEpoch()
 	counts := make(map[string]int)
 	all := l.feed(owner, 7)
 	l.inTheirEpochs(all)
@@ -474,7 +474,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	// The reader wants only the last of these events.
 	rare := l.license(l.store, owner)
 	l.commit(l.store, l.bound(l.store, rare, "a"))
-	l.seal()
+	l.closeEpoch()
 	page := store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceBound}, Limit: 10}
 	for pages := 1; ; pages++ {
 		got := kvtest.Must(l.store.ReadEvents(t.Context(), owner, page))(t)

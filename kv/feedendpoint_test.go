@@ -29,7 +29,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 			endpoint.Description = strconv.Itoa(n)
 			put(t, owner, []licensing.Endpoint{endpoint})
 			changes[keyOf(l.license(l.store, owner))] = n
-			l.seal()
+			l.closeEpoch()
 		}
 	})
 	seen := make(map[licensing.LicenseKey]int) // changes, on the page with the event of a license
@@ -63,7 +63,7 @@ func TestEndpointFiltersItsPage(t *testing.T) {
 	l := newEventsLab(t)
 	owner, other := acct("reader"), acct("other")
 	l.license(l.store, owner)
-	l.seal()
+	l.closeEpoch()
 	endpoint := func(types ...licensing.EventType) licensing.Endpoint {
 		return licensing.Endpoint{ID: hooked, Types: types}
 	}

@@ -30,7 +30,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 		}
 		want = append(want, "3 order.refunded "+paid.OrderNo, "2 license.revoked "+paid.LicenseKey.String())
 	}
-	if err := l.store.SealEvents(l.ctx()); err != nil {
+	if err := l.store.CloseEpoch(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	of := func(events []store.RecordedEvent) (lines []string) {
@@ -76,7 +76,7 @@ func TestBeforeOfManyRecords(t *testing.T) {
 	if _, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: "pro", Quantity: 5}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.store.SealEvents(l.ctx()); err != nil {
+	if err := l.store.CloseEpoch(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	all := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{Limit: 100}))(t).Events

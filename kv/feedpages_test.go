@@ -71,7 +71,7 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 		l.license(l.store, acct("other"))
 	}
 	l.license(l.store, owner)
-	l.seal()
+	l.closeEpoch()
 	for _, p := range []store.FeedPosition{now, begin} {
 		if got, err := l.after(owner, p); err != nil || !slices.Equal(kindsOf(got), []string{"1 license.issued"}) {
 			t.Errorf("after %s: %v, %v", p, kindsOf(got), err)
@@ -183,7 +183,7 @@ func TestPageOfLargeKeys(t *testing.T) {
 	for range keys {
 		ids = append(ids, l.putEvents(owner, e, each, device)...)
 	}
-	l.seal()
+	l.closeEpoch()
 	scales := &weighing{KVClient: l.store.etcd.Remote}
 	l.store.etcd.Remote = scales
 	for _, types := range [][]licensing.EventType{nil, {licensing.EventLicenseIssued}} {
@@ -214,21 +214,21 @@ func TestPageOfLargeKeys(t *testing.T) {
 	}
 }
 
-// TestFeedFromTheBeginningOfNothing reads a feed whose sealed events were all swept: the page has a position to
+// TestFeedFromTheBeginningOfNothing reads a feed whose closed events were all swept: the page has a position to
 // continue from, and later events come after it.
 func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("swept")
 	l.license(l.store, owner)
-	sealed := l.seal()
-	kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), sealed-1))(t)
+	closed := l.closeEpoch()
+	kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), closed-1))(t)
 	feed := kvtest.Must(l.store.ReadEvents(t.Context(), owner, store.FeedPage{Limit: 10}))(t)
 	if len(feed.Events) != 0 || feed.Next == "" || feed.More {
 		t.Errorf("the empty feed is %+v", feed)
 	}
 	ref := l.license(l.store, owner)
-	l.seal()
+	l.closeEpoch()
 	later, err := l.after(owner, feed.Next)
 	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) ||
 		later[0].License.Key != keyOf(ref) {

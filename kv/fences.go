@@ -196,7 +196,7 @@ func (s *epochs) afterRestore(is keyspace.Epoch) error {
 	if err := s.putOwnersAgain(context.Background(), is); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
-	if err := s.seal(context.Background(), is); err != nil {
+	if err := s.closeEpoch(context.Background(), is); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
 	return s.learnListening(context.Background())
@@ -244,8 +244,8 @@ func (s *epochs) payEpoch(batch []*batchItem) error {
 	return nil
 }
 
-// seal begins the epoch after from, unless another node has begun it.
-func (s *epochs) seal(ctx context.Context, from keyspace.Epoch) error {
+// closeEpoch begins the epoch after from, unless another node has begun it.
+func (s *epochs) closeEpoch(ctx context.Context, from keyspace.Epoch) error {
 	response, err := s.etcd.Txn(ctx, "seal",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.EpochKey), "=", int64(from))},
 		[]clientv3.Op{clientv3.OpPut(keyspace.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(keyspace.EpochKey)})

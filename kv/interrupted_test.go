@@ -99,7 +99,7 @@ func TestListenDuringACommit(t *testing.T) {
 		}
 		l.commit(s, l.bound(s, ref, "b"))
 		want = append(want, fmt.Sprintf("%d device.bound b", len(want)+1))
-		l.seal()
+		l.closeEpoch()
 		if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, want) {
 			l.t.Errorf("the feed is %q, want %q", kinds, want)
 		}
@@ -134,7 +134,7 @@ func TestSubscribeDuringACommit(t *testing.T) {
 					l.commit(s, l.bound(s, ref, "a"))
 				}
 				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
-				l.seal()
+				l.closeEpoch()
 				events := []string{"1 license.issued"}
 				if c.landed != begins { // the first device was bound while the owner listened
 					events = append(events, "2 license.activated a", "3 device.bound a")

@@ -52,7 +52,7 @@ func TestListenDuringABatch(t *testing.T) {
 			t.Errorf("change %d, made anew: %+v, %v", i, outcomes[i], errs[i])
 		}
 	}
-	l.seal()
+	l.closeEpoch()
 	counts := make(map[licensing.EventType]int)
 	for _, e := range l.feed(owner, 7) {
 		counts[e.Type]++

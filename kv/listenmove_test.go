@@ -208,7 +208,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 	for _, store := range []*Store{l.store, s} {
 		l.commit(store, l.bound(store, ref, fmt.Sprintf("%x", store.incarnation)))
 	}
-	l.seal()
+	l.closeEpoch()
 	if kinds := kindsOf(l.feed(owner, 10)); len(kinds) != 4 {
 		t.Errorf("the feed is %q", kinds)
 	}

@@ -108,7 +108,7 @@ func TestListeningInAStorm(t *testing.T) {
 	all.Wait()
 	cancel()
 	ticks.Wait()
-	l.seal()
+	l.closeEpoch()
 	for o, want := range wants {
 		var got []string
 		for _, k := range kindsOf(l.feed(acct(fmt.Sprint("storm", o)), 100)) {

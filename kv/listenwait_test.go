@@ -117,9 +117,9 @@ func TestManyWaitForOneMove(t *testing.T) {
 	l.wantListeners(owner)
 }
 
-// TestSealingWaitsForNoMove reads the epoch while a request moves keyspace.ListenKey: a slow move
+// TestClosingWaitsForNoMove reads the epoch while a request moves keyspace.ListenKey: a slow move
 // does not keep events out of the feed.
-func TestSealingWaitsForNoMove(t *testing.T) {
+func TestClosingWaitsForNoMove(t *testing.T) {
 	l := newHooksLab(t)
 	l.orphan(acct("slow"))
 	s := l.open(nil)

@@ -95,7 +95,7 @@ func (n *neighbor) changesAndReads(ctx context.Context, wrong complain) {
 	if err != nil {
 		wrong("order", err)
 	}
-	kvtest.Must(n.client.Put(ctx, keyspace.EpochKey, ""))(n.t) // seals the epoch
+	kvtest.Must(n.client.Put(ctx, keyspace.EpochKey, ""))(n.t) // closes the epoch
 	bound, ordered := false, false
 	for more := true; more; {
 		page, err := n.store.ReadEvents(ctx, n.owner, store.FeedPage{After: n.behind, Limit: 100})

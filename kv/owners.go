@@ -82,7 +82,7 @@ func (s *epochs) readyForEvents(ctx context.Context, writes []eventWrite) error 
 			if known := s.fences.known(); known != 0 {
 				return true, nil
 			}
-			return false, s.seal(ctx, 0)
+			return false, s.closeEpoch(ctx, 0)
 		})
 		if err != nil {
 			return fmt.Errorf("begin the first epoch: %w", err)
@@ -118,8 +118,8 @@ func (s *epochs) registerOwner(ctx context.Context, owner licensing.Owner) error
 }
 
 // keepOwners writes the keys of all known owners again if a revision shows that the store was restored. Until a node
-// has seen such a revision, the node may write records of an owner whose key is lost. Sealing reads a revision several
-// times a second.
+// has seen such a revision, the node may write records of an owner whose key is lost. A node reads a revision several
+// times a second: see readOpenEpoch.
 func (s *epochs) keepOwners(ctx context.Context, revision keyspace.Epoch) error {
 	if s.owners.lostBy(revision) {
 		return s.putOwnersAgain(ctx, revision)

@@ -220,15 +220,15 @@ func TestUnreadableEvents(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("damaged")
 	ref, other := l.license(l.store, owner), l.license(l.store, owner)
-	l.seal()
+	l.closeEpoch()
 	l.commit(l.store, l.bound(l.store, ref, "a"))
 	l.commit(l.store, l.bound(l.store, other, "a", "b"))
-	l.seal()
+	l.closeEpoch()
 	l.commit(l.store, l.bound(l.store, ref, "b", "c"))
 	l.commit(l.store, l.bound(l.store, other, "c"))
-	l.seal() // what is damaged becomes the last key of its epoch, and must be so for its record too
+	l.closeEpoch() // what is damaged becomes the last key of its epoch, and must be so for its record too
 	l.commit(l.store, l.bound(l.store, ref, "d"))
-	l.seal()
+	l.closeEpoch()
 	var key string
 	all := l.feed(owner, 100)
 	record := keyspace.LicenseInEvents(ref.LicenseID())
@@ -255,10 +255,10 @@ func TestUnreadableBlocks(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("block")
 	changes := l.binds(5, owner)
-	l.seal()
+	l.closeEpoch()
 	l.together(changes)
 	e := l.store.fences.known()
-	l.seal()
+	l.closeEpoch()
 	entries := slices.DeleteFunc(l.entries(owner, e), func(e keyspace.EventsKey) bool { return e.Block == 0 })
 	if len(entries) != 1 {
 		t.Fatalf("%d blocks", len(entries))
@@ -323,7 +323,7 @@ func TestNewerEvents(t *testing.T) {
 		keyspace.EventsKeyOf(owner, keyspace.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
 		t.Fatal(err)
 	}
-	l.seal()
+	l.closeEpoch()
 	all := l.feed(owner, 1)
 	if got := kindsOf(all); !slices.Equal(got,
 		[]string{"1 license.issued", "2 license.paused a", "3 device.bound a", "1 seat.taken"}) {

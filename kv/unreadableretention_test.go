@@ -36,7 +36,7 @@ func TestUnreadableMark(t *testing.T) {
 				for _, owner := range owners {
 					l.license(l.store, owner)
 				}
-				l.seal()
+				l.closeEpoch()
 				l.sweep(now, keepAll)
 				now = now.Add(time.Hour)
 			}
@@ -87,7 +87,7 @@ func TestUnreadableTrimmedEpoch(t *testing.T) {
 		for range 20 {
 			l.license(l.store, large)
 		}
-		l.seal()
+		l.closeEpoch()
 		l.sweep(now, keepAll)
 		if day == 0 {
 			first = store.FeedPosition(l.feed(owner, 10)[0].ID)
@@ -138,7 +138,7 @@ func TestUnreadableLedger(t *testing.T) {
 					l.license(l.store, owner)
 				}
 				l.license(l.store, other)
-				l.seal()
+				l.closeEpoch()
 				l.sweep(now, bySpans(1<<40))
 				now = now.Add(markAfter)
 			}

@@ -1301,7 +1301,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an epoch with a value", seed{keyspace.EpochKey: bytesOf("x")}, []string{"epoch key cell/epoch" + odd("")}},
 		{"events that are being swept",
 			seed{keyspace.EpochKey: {}, keyspace.TrimmedKey: keyspace.AppendEpoch(nil, own.LastEvent.Epoch)}, nil},
-		{"a swept epoch that is not sealed", seed{keyspace.TrimmedKey: keyspace.AppendEpoch(nil, 1<<60)},
+		{"a swept epoch that is not closed", seed{keyspace.TrimmedKey: keyspace.AppendEpoch(nil, 1<<60)},
 			[]string{"swept_events epoch cell/swept"}},
 		{"a swept epoch that can't be read", seed{keyspace.TrimmedKey: bytesOf("x")},
 			[]string{"swept_events value cell/swept"}},
@@ -1325,12 +1325,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a fence of who listens that can't be read", seed{keyspace.ListenKey: bytesOf("\x02")},
 			[]string{"listen_fence value cell/listen"}},
 		{"a mark of an epoch that is not " +
-			"sealed", seed{keyspace.MarkKey(1 << 60): (&layout.RetentionMark{At: kvtest.Time}).Encode()},
+			"closed", seed{keyspace.MarkKey(1 << 60): (&layout.RetentionMark{At: kvtest.Time}).Encode()},
 			[]string{fmt.Sprintf("event_mark epoch cell/t/%d", 1<<60)}},
 		{"events that an owner gave up", seed{keyspace.EpochKey: {},
 			keyspace.LedgerKey(labOwner): (&layout.Ledger{TrimmedEpoch: own.LastEvent.Epoch}).Encode()}, nil},
 		{"a ledger of an epoch that is not " +
-			"sealed",
+			"closed",
 			seed{keyspace.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60,
 				Bytes: 1}}}).Encode()},
 			[]string{"event_ledger epoch r/" + keyspace.OwnerPath(labOwner)}},

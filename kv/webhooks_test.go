@@ -132,7 +132,7 @@ func TestSubscriptionsInABatch(t *testing.T) {
 			changes[i] = l.bound(l.store, refs[i], "b")
 		}
 		outcomes, errs = batched(t, l.store, changes[:len(owners)]...)
-		l.seal()
+		l.closeEpoch()
 		for i, owner := range owners {
 			if errs[i] != nil || !outcomes[i].Landed {
 				t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
@@ -317,7 +317,7 @@ func TestEventsOfManyEndpoints(t *testing.T) {
 			licensing.DisableEndpoint{ID: id, ResetAt: kvtest.Time, Because: licensing.DisabledGone}, kvtest.Time))(t)
 	}
 	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
-	l.seal()
+	l.closeEpoch()
 	var events []string
 	for i, e := range l.feed(owner, 2) {
 		events = append(events, e.Webhook.ID)

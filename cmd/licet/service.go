@@ -160,8 +160,8 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 			s.log.Warn().Err(err).Msg("can't note since when reports of sales are complete: the next start tries again")
 		}
 	}
-	// The store seals until it closes, after the mailboxes: the feeds must have the events of the last commands.
-	s.store.KeepSealing()
+	// The store closes epochs until Close, after the mailboxes: the feeds must have the events of the last commands.
+	s.store.KeepClosingEpochs()
 	return nil
 }
 

@@ -244,14 +244,14 @@ func (r *run) beginEpochs(ctx context.Context) error {
 			return nil
 		case <-time.After(time.Duration(10+random.IntN(150)) * time.Millisecond):
 		}
-		if err := r.seal(); err != nil {
+		if err := r.closeEpoch(); err != nil {
 			return err
 		}
 	}
 }
 
-// seal begins an epoch.
-func (r *run) seal() error {
+// closeEpoch begins an epoch.
+func (r *run) closeEpoch() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	_, err := r.etcd.client.Put(ctx, "lc2/cell/epoch", "")
@@ -314,7 +314,7 @@ func patiently(ctx context.Context, ask func() error) error {
 
 // finish reads the rest of the feed, then the whole feed anew, and the history of each record.
 func (r *run) finish(f *follower) error {
-	if err := r.seal(); err != nil {
+	if err := r.closeEpoch(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -28,10 +28,10 @@ func OrderOnce(key, request string) service.NewOrder {
 	return in
 }
 
-// FeedOf seals the epoch and reads all events of an owner.
+// FeedOf closes the epoch and reads all events of an owner.
 func FeedOf(t *testing.T, db *kv.Store, owner licensing.Owner) []store.RecordedEvent {
 	t.Helper()
-	WantError(t, db.SealEvents(Context(t)), nil)
+	WantError(t, db.CloseEpoch(Context(t)), nil)
 	var all []store.RecordedEvent
 	for page := (store.FeedPage{Limit: 100}); ; {
 		got, err := db.ReadEvents(Context(t), owner, page)

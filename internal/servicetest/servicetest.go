@@ -99,7 +99,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	if err := s.Store.OpenEpoch(ctx); err != nil {
 		return s, err
 	}
-	s.Store.KeepSealing()
+	s.Store.KeepClosingEpochs()
 	ring, err := keyring.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
 		return s, err

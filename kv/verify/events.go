@@ -257,7 +257,7 @@ func (v *eventChecks) checkMark(e entry) {
 			"the value can't be read: %v", err)
 	case m.Epoch >= v.epoch:
 		v.report("event_mark", fmt.Sprintf("cell/t/%d", m.Epoch), "epoch",
-			"its epoch is not sealed: the present one is %d", v.epoch)
+			"its epoch is not closed: the present one is %d", v.epoch)
 	}
 }
 

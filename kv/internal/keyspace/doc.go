@@ -29,7 +29,7 @@
 //	s/<slot>              empty: a slot in use, by its two characters
 //	swept                 the last epoch whose events are too old, eight bytes; its revision also moves when an
 //	                      owner gives up events
-//	t/<epoch>             a mark: when that epoch was sealed at the latest, and that the ledgers count the events up
+//	t/<epoch>             a mark: when that epoch was closed at the latest, and that the ledgers count the events up
 //	                      to it
 //	webhooks              empty: its revision moves with any change of an endpoint of webhooks, and with any replay
 //

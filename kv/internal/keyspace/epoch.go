@@ -6,7 +6,7 @@ import (
 
 // Epoch names a span of time in which events are recorded, by the revision of EpochKey at its beginning; 0 before the
 // first epoch. Every transaction that writes events into an epoch compares that the epoch is still the current epoch.
-// So an earlier epoch can't grow any more: it is sealed, and a reader that sorts its events by revision has all of
+// So an earlier epoch can't grow any more: it is closed, and a reader that sorts its events by revision has all of
 // them.
 //
 // The first 16 bits are the era of the slot. The era is 0: a slot that moves to another cell will get a higher one. The

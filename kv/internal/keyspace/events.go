@@ -154,7 +154,7 @@ const LedgersFamily = "r/"
 func LedgerKey(owner licensing.Owner) string { return OfOwner(owner, LedgersFamily) }
 
 // MarksPrefix begins the keys of retention marks. A mark says how old events are, so that a sweep need not read them.
-// Now and then a node that sweeps makes a mark for a sealed epoch. Before that, it measures the events of all owners up
+// Now and then a node that sweeps makes a mark for a closed epoch. Before that, it measures the events of all owners up
 // to that epoch: see [retention.measureEvents].
 const MarksPrefix = CellPrefix + "t/"
 

@@ -28,7 +28,7 @@
 //	blocks.go        events of several records in one value
 //	ledger.go        how many bytes of events an owner has
 //	usage.go         how much an owner stores
-//	mark.go          when epochs were sealed
+//	mark.go          when epochs were closed
 //	idkey.go         the id key as it is stored: sealed
 //	license.go       licenses and devices
 //	licenserules.go  the rules that a stored license must not break

@@ -10,17 +10,17 @@ import (
 	"licet/node/store"
 )
 
-// seal returns once all recorded events are in the feeds, and demands that the store announces new events.
-func (f fixture) seal(events EventfulStore) {
+// closeEpoch returns once all recorded events are in the feeds, and demands that the store announces new events.
+func (f fixture) closeEpoch(events EventfulStore) {
 	f.t.Helper()
 	news := events.NewEvents()
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		err := events.SealEvents(f.context())
+		err := events.CloseEpoch(f.context())
 		if err == nil {
 			break
 		}
 		if time.Now().After(deadline) {
-			f.t.Fatalf("the events are not sealed: %v", err)
+			f.t.Fatalf("the events are not closed: %v", err)
 		}
 	}
 	select {
@@ -72,12 +72,12 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, activations bool)
 	if snapshot := f.load(licenseRef); snapshot.Record.Listening != activations {
 		t.Errorf("a snapshot says that its owner listens: %v", snapshot.Record.Listening)
 	}
-	f.seal(events)
+	f.closeEpoch(events)
 	f.activate(f.load(licenseRef).Record.License, created.Add(2*time.Second), "a", "b")
 	f.remove(f.load(licenseRef).Record.License, "a")
 	f.step(licenseRef, licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner, By: "key_shop"},
 		Reason: "chargeback"}, created.Add(3*time.Second))
-	f.seal(events)
+	f.closeEpoch(events)
 
 	want := []string{"1 order.created key_shop", "2 order.paid provider", "1 license.issued provider"}
 	if activations {

@@ -76,8 +76,8 @@ type EventfulStore interface {
 	store.Store
 	store.Events
 
-	// SealEvents makes all events that were recorded before the call appear in the feeds.
-	SealEvents(ctx context.Context) error
+	// CloseEpoch makes all events that were recorded before the call appear in the feeds.
+	CloseEpoch(ctx context.Context) error
 }
 
 // RunEvents checks the events that a store records. open returns a store that records the activations

@@ -154,7 +154,7 @@ func testListening(t *testing.T, f fixture, events EventfulStore, activations bo
 			want = append(want, device)
 		}
 	}
-	f.seal(events)
+	f.closeEpoch(events)
 	var bound, disabled []string
 	for _, e := range f.readFeed(events, owner, "", 50) {
 		switch e.Type {

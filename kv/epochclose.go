@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// sealAfter is the age at which a node seals an epoch with events. It is about the delay of events in feeds.
-	sealAfter = time.Second
-	// sealBytes is how many bytes of changes with events this node writes into one epoch before it seals the epoch
+	// closeAfter is the age at which a node closes an epoch with events. It is about the delay of events in feeds.
+	closeAfter = time.Second
+	// closeBytes is how many bytes of changes with events this node writes into one epoch before it closes the epoch
 	// early: a reader of an epoch must hold the list of its events at once.
-	sealBytes = 4 << 20
-	// sealPause is the least age at which a node seals an epoch: every seal makes all nodes send their pending
-	// requests again. So there are at most two seals a second, and an epoch exceeds sealBytes by at most the writes
-	// of sealPause and sealScan.
-	sealPause = 500 * time.Millisecond
-	// sealScan is the pause between checks whether an epoch is due: the node that would have sealed the epoch may
+	closeBytes = 4 << 20
+	// closePause is the least age at which a node closes an epoch: every new epoch makes all nodes send their pending
+	// requests again. So there are at most two epochs a second, and an epoch exceeds closeBytes by at most the writes
+	// of closePause and closeScan.
+	closePause = 500 * time.Millisecond
+	// closeScan is the pause between checks whether an epoch is due: the node that would have closed the epoch may
 	// have died.
-	sealScan = 250 * time.Millisecond
+	closeScan = 250 * time.Millisecond
 )
 
 // openEpoch is the epoch into which events are recorded.
@@ -34,9 +34,9 @@ type openEpoch struct {
 	bytes   int64 // of the events that this store has written into the epoch
 }
 
-// KeepSealing starts to seal epochs in the background, so that recorded events enter the feeds. Close ends it. All
-// nodes seal; the first one to seal an epoch seals it for all.
-func (s *Store) KeepSealing() {
+// KeepClosingEpochs starts to close epochs in the background, so that recorded events enter the feeds, until Close. All
+// nodes close epochs; the first node to close an epoch closes the epoch for all.
+func (s *Store) KeepClosingEpochs() {
 	begun := make(chan struct{}, 1)
 	s.guard.KeepIn(s.life, &s.background, "watch of epochs", func() {
 		s.etcd.Watch(s.life, keyspace.EpochKey, func() {
@@ -46,25 +46,28 @@ func (s *Store) KeepSealing() {
 			}
 		})
 	})
-	s.guard.KeepIn(s.life, &s.background, "sealing of epochs", func() {
-		(&epochSealer{read: s.readOpenEpoch, seal: s.seal, lag: s.metrics.EventFeedLag, log: s.log}).run(s.life, begun)
+	s.guard.KeepIn(s.life, &s.background, "closing of epochs", func() {
+		closer := epochCloser{
+			read: s.readOpenEpoch, closeEpoch: s.closeEpoch, lag: s.metrics.EventFeedLag, log: s.log,
+		}
+		closer.run(s.life, begun)
 	})
 }
 
-// epochSealer seals epochs that are due.
-type epochSealer struct {
-	read func(context.Context) (openEpoch, error)
-	seal func(context.Context, keyspace.Epoch) error
-	lag  prometheus.Gauge
-	log  zerolog.Logger
-	age  epochAge
+// epochCloser closes epochs that are due.
+type epochCloser struct {
+	read       func(context.Context) (openEpoch, error)
+	closeEpoch func(context.Context, keyspace.Epoch) error
+	lag        prometheus.Gauge
+	log        zerolog.Logger
+	age        epochAge
 }
 
-// run looks at the open epoch now and then, and at once when begun receives, until ctx ends. It seals the epoch when
+// run looks at the open epoch now and then, and at once when begun receives, until ctx ends. It closes the epoch when
 // it is due.
-func (s *epochSealer) run(ctx context.Context, begun <-chan struct{}) {
+func (s *epochCloser) run(ctx context.Context, begun <-chan struct{}) {
 	s.age.readAt = time.Now() // not the node's clock: an age needs the monotonic clock
-	for backoff.SleepUnless(ctx, backoff.Around(sealScan, 2), begun) {
+	for backoff.SleepUnless(ctx, backoff.Around(closeScan, 2), begun) {
 		now := time.Now()
 		epoch, err := s.read(ctx)
 		if err != nil {
@@ -79,8 +82,8 @@ func (s *epochSealer) run(ctx context.Context, begun <-chan struct{}) {
 		if !s.age.due(epoch, now) {
 			continue
 		}
-		if err := s.seal(ctx, epoch.number); err != nil && ctx.Err() == nil {
-			s.log.Debug().Err(err).Msg("can't seal the epoch of events; the node tries again")
+		if err := s.closeEpoch(ctx, epoch.number); err != nil && ctx.Err() == nil {
+			s.log.Debug().Err(err).Msg("can't close the epoch of events; the node tries again")
 		}
 	}
 }
@@ -104,19 +107,20 @@ func (a *epochAge) observe(number keyspace.Epoch, began, ended time.Time) {
 // atMost returns the greatest possible age of the epoch.
 func (a *epochAge) atMost(now time.Time) time.Duration { return now.Sub(a.after) }
 
-// due reports whether the node should seal the epoch.
+// due reports whether the node should close the epoch.
 func (a *epochAge) due(epoch openEpoch, now time.Time) bool {
-	return epoch.written && now.Sub(a.before) >= sealPause && (a.atMost(now) >= sealAfter || epoch.bytes >= sealBytes)
+	return epoch.written && now.Sub(a.before) >= closePause &&
+		(a.atMost(now) >= closeAfter || epoch.bytes >= closeBytes)
 }
 
-// SealEvents seals the open epoch at once, so that feeds have every event that was recorded before the call. Nodes
-// call KeepSealing instead.
-func (s *feeds) SealEvents(ctx context.Context) error {
+// CloseEpoch closes the open epoch at once, so that feeds have every event that was recorded before the call. Nodes
+// call KeepClosingEpochs instead.
+func (s *feeds) CloseEpoch(ctx context.Context) error {
 	epoch, err := s.readOpenEpoch(ctx)
 	if err != nil {
 		return err
 	}
-	return s.seal(ctx, epoch.number)
+	return s.closeEpoch(ctx, epoch.number)
 }
 
 // readOpenEpoch reads the epoch into which events are recorded. It also learns which owners listen: a node that only
