@@ -10,10 +10,10 @@ import (
 	"licet/internal/fair"
 )
 
-// callers is a listener that tells nodes from strangers. A caller is a stranger until it has sent a valid seal. An
+// callers is a listener that tells nodes from strangers. A caller is a stranger until it has sent a valid signature. An
 // address may have as many strangers as are still free; above that, a new stranger takes the place of the oldest one
 // of its address, and if none is free, of the oldest of all. So strangers never keep a node out, and nodes that have
-// sent a seal keep their connections.
+// sent a valid signature keep their connections.
 //
 // The listener closes a connection without an answer. fasthttp would write an answer before it accepts the next
 // connection; with TLS that begins with a handshake, on which any client could let the listener wait forever.
@@ -24,7 +24,7 @@ type callers struct {
 
 	mu        sync.Mutex
 	strangers *list.List // of *caller, the oldest first; guarded by mu
-	nodes     int        // connections of callers that have sent a seal; guarded by mu
+	nodes     int        // connections of callers that have sent a valid signature; guarded by mu
 	leaving   int        // evicted strangers whose goroutine has not noticed yet; guarded by mu
 	left      sync.Cond  // signaled when an evicted stranger has left
 }
@@ -108,7 +108,7 @@ func (l *callers) forget(c *caller) {
 	c.place = nil
 }
 
-// isNode notes that the caller of a TLS connection has sent a valid seal. It reports false if the connection was
+// isNode notes that the caller of a TLS connection has sent a valid signature. It reports false if the connection was
 // closed before, or if there are too many nodes.
 func isNode(conn net.Conn) bool {
 	secure, ok := conn.(*tls.Conn)

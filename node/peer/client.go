@@ -20,7 +20,7 @@ import (
 
 // Client sends commands to other nodes. It implements node.Peers. Create it with [NewClient].
 type Client struct {
-	sealer sealer
+	signer signer
 	list   func(context.Context) ([]store.Registration, error)
 	codec  codec
 	guard  *guard.Guard
@@ -57,11 +57,11 @@ func NewClient(
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := newSealer(ring)
+	signer, err := newSigner(ring)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[store.Incarnation]*link)},
+	return &Client{signer: signer, list: list, codec: codec, guard: guard, links: make(map[store.Incarnation]*link)},
 		nil
 }
 
@@ -120,7 +120,7 @@ func (c *Client) Reach(ctx context.Context, to store.Incarnation) error {
 
 func notSent(err error) error { return fmt.Errorf("%w: %w", node.ErrNotTaken, err) }
 
-// exchange sends sealed commands and returns the body of the answer. Without commands, it asks for the
+// exchange sends signed commands and returns the body of the answer. Without commands, it asks for the
 // age only.
 func (c *Client) exchange(
 	ctx context.Context, l *link, over time.Duration, body []byte, trace tracing.Parent,
@@ -129,7 +129,7 @@ func (c *Client) exchange(
 	if err != nil {
 		return nil, notSent(err)
 	}
-	request.Header.Set(sealHeader, c.sealer.seal(l.registration.Incarnation, over, body))
+	request.Header.Set(signatureHeader, c.signer.sign(l.registration.Incarnation, over, body))
 	setTrace(request.Header, trace)
 	response, err := l.http.RoundTrip(request)
 	if err != nil {

@@ -12,9 +12,9 @@
 //  1. The caller finds the incarnation among the registered nodes.
 //  2. The caller asks for the other node's age, unless it has learned the age lately. The age is the
 //     time since that node started, by its monotonic clock: wall clocks may differ.
-//  3. The caller seals the commands, the other node's incarnation and the age at which the commands
+//  3. The caller signs the commands, the other node's incarnation and the age at which the commands
 //     expire, and sends them once. It never sends them again.
-//  4. The other node opens the seal before it reads any command, refuses expired commands and
+//  4. The other node verifies the signature before it reads any command, refuses expired commands and
 //     commands for another node, and runs the rest by node.Execute.
 //  5. The other node answers each command, along with its age.
 //
@@ -33,7 +33,7 @@
 //	callers.go   the connections of nodes and of strangers
 //	message.go   encoding of commands
 //	reply.go     encoding of results
-//	seal.go      the seal: authentication and expiry
+//	signature.go the signature: authentication and expiry
 //	identity.go  the TLS key of a node
 //	trace.go     trace headers
 package peer

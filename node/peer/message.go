@@ -11,7 +11,7 @@ import (
 )
 
 // request is the content of a hop. Its members have no names, so any change requires a new version;
-// see sealVersion. A node that can't read a request refuses it, and the sender runs the commands
+// see signatureVersion. A node that can't read a request refuses it, and the sender runs the commands
 // itself.
 type request struct {
 	_        struct{} `cbor:",toarray"`

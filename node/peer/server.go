@@ -24,7 +24,7 @@ const (
 	// maxMessage bounds the commands of a hop, and its answer. A command has at most some kilobytes.
 	maxMessage = 2 << 20
 	// headTimeout bounds the TLS handshake and the head of a request: until then the caller is a stranger.
-	// readTimeout bounds the rest of a request with a valid seal, idleTimeout the wait for the next one. Callers
+	// readTimeout bounds the rest of a request with a valid signature, idleTimeout the wait for the next one. Callers
 	// close idle connections earlier.
 	headTimeout  = time.Second
 	readTimeout  = 5 * time.Second
@@ -54,7 +54,7 @@ type Executor interface {
 // Server accepts commands from other nodes. Create it with [NewServer].
 type Server struct {
 	self     store.Incarnation
-	sealer   sealer
+	signer   signer
 	executor Executor
 	codec    codec
 	identity *identity
@@ -77,12 +77,12 @@ func NewServer(
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := newSealer(ring)
+	signer, err := newSigner(ring)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		self: self, sealer: sealer, executor: executor, codec: codec, identity: identity,
+		self: self, signer: signer, executor: executor, codec: codec, identity: identity,
 		born: time.Now(), guard: guard.New(m, log), log: log,
 		refusals: log.Sample(&zerolog.BurstSampler{Burst: maxRefusalLogs, Period: refusalLogPeriod}),
 	}
@@ -122,12 +122,12 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWit
 // age returns the time since the node started, by the monotonic clock.
 func (s *Server) age() time.Duration { return time.Since(s.born) }
 
-// limitBody bounds the body of a request once its header is read: to the size in a valid seal, or to
+// limitBody bounds the body of a request once its header is read: to the size in a valid signature, or to
 // one byte.
 func (s *Server) limitBody(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	limits := fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0: no bound
-	s.guard.Do("seal", func() {
-		if said, err := s.sealer.open(header.Peek(sealHeader), s.self); err == nil {
+	s.guard.Do("signature", func() {
+		if said, err := s.signer.verify(header.Peek(signatureHeader), s.self); err == nil {
 			limits.MaxRequestBodySize = int(min(max(said.size, 1), maxMessage))
 			limits.ReadTimeout = readTimeout
 		}
@@ -147,13 +147,13 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 }
 
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	said, err := s.sealer.open(ctx.Request.Header.Peek(sealHeader), s.self)
+	said, err := s.signer.verify(ctx.Request.Header.Peek(signatureHeader), s.self)
 	switch {
-	case errors.Is(err, errNotForUs): // the seal itself is valid
+	case errors.Is(err, errNotForUs): // the signature itself is valid
 		s.write(ctx, refused, []byte(s.refuse(err).Error()))
 		return
 	case err == nil && (!ctx.IsPost() || string(ctx.Path()) != hopPath || !said.covers(ctx.PostBody())):
-		err = errSeal
+		err = errSignature
 	case err == nil && !isNode(ctx.Conn()):
 		err = errTooMany
 	}
@@ -173,8 +173,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// answer runs sealed commands. If it returns an error other than ErrNotTaken, the commands have run.
-func (s *Server) answer(head *fasthttp.RequestHeader, said seal, body []byte) ([]byte, error) {
+// answer runs signed commands. If it returns an error other than ErrNotTaken, the commands have run.
+func (s *Server) answer(head *fasthttp.RequestHeader, said signature, body []byte) ([]byte, error) {
 	if len(body) == 0 {
 		return nil, nil // the caller asks only for the age
 	}
@@ -195,7 +195,7 @@ func (s *Server) answer(head *fasthttp.RequestHeader, said seal, body []byte) ([
 func (s *Server) turnAway(ctx *fasthttp.RequestCtx, why error) {
 	_ = s.refuse(why) // the caller does not get the reason
 	ctx.SetConnectionClose()
-	s.write(ctx, refused, []byte(errSeal.Error()))
+	s.write(ctx, refused, []byte(errSignature.Error()))
 }
 
 // refuse logs and returns a refusal of a request that no correct node sends.

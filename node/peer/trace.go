@@ -9,7 +9,7 @@ import (
 )
 
 // The headers of W3C Trace Context carry the trace of a hop, beside its message. A node of an older version
-// ignores them, and hops without them are not traced. The seal does not cover them: a change could only make a
+// ignores them, and hops without them are not traced. The signature does not cover them: a change could only make a
 // node trace more or less, and TLS lets only the sender change them.
 
 // setTrace adds the trace headers if the hop is traced.

@@ -10,11 +10,11 @@ import (
 // TestVersionOfTheMessages: nodes of two versions with different messages must refuse each other's hops before they run
 // any command: an unreadable reply to an executed hop would leave its callers in doubt.
 func TestVersionOfTheMessages(t *testing.T) {
-	shapes := fmt.Sprintf("%d %x", sealVersion,
+	shapes := fmt.Sprintf("%d %x", signatureVersion,
 		sha256.Sum256([]byte(shape(reflect.TypeFor[request]())+shape(reflect.TypeFor[reply]()))))[:18]
 	if want := "4 74cfc80e81ecfe34"; shapes != want {
-		t.Errorf("requests or replies have changed: raise sealVersion, unless that was done since the last release, "+
-			"and write %q here instead of %q", shapes, want)
+		t.Errorf("requests or replies have changed: raise signatureVersion, unless that was done since the last "+
+			"release, and write %q here instead of %q", shapes, want)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"licet/node/store"
 )
 
-// sealHeader is the header field that seals a hop. The header comes before the commands, so a node
+// signatureHeader is the header field with the signature of a hop. The header comes before the commands, so a node
 // reads no body from a client that is not a node. The field is, in base64,
 //
 //	version | length of the key's id | key's id | to | over | size | digest | HMAC-SHA256
@@ -22,20 +22,20 @@ import (
 // start a command. size is the length of the commands. over and size have 8 bytes each. digest is the
 // SHA-256 of the commands. The HMAC covers all bytes before it, under a key derived from the master
 // key with that id.
-const sealHeader = "Licet-Seal"
+const signatureHeader = "Licet-Seal"
 
 const (
-	// sealVersion increases with every change of the seal, of requests or of replies: a node of another version
-	// then refuses the request, and runs no command whose reply the sender could not read.
-	sealVersion = 4
-	overSize    = 8
-	sizeSize    = 8
-	digestSize  = sha256.Size
-	macSize     = sha256.Size
+	// signatureVersion increases with every change of the signature, of requests or of replies: a node of another
+	// version then refuses the request, and runs no command whose reply the sender could not read.
+	signatureVersion = 4
+	overSize         = 8
+	sizeSize         = 8
+	digestSize       = sha256.Size
+	macSize          = sha256.Size
 )
 
-// seal holds the fields of a seal.
-type seal struct {
+// signature holds the fields of a signature.
+type signature struct {
 	to     store.Incarnation
 	over   time.Duration // the receiver's age
 	size   uint64        // of the commands
@@ -43,28 +43,28 @@ type seal struct {
 }
 
 var (
-	errSeal      = errors.New("the seal is invalid")
-	errNoKey     = errors.New("the seal uses a master key that this node does not have")
-	errNotForUs  = errors.New("the seal names another node")
+	errSignature = errors.New("the signature is invalid")
+	errNoKey     = errors.New("the signature uses a master key that this node does not have")
+	errNotForUs  = errors.New("the signature names another node")
 	errTooMany   = errors.New("too many nodes are connected, or the connection was closed as a stranger's")
 	errTooLong   = errors.New("the commands are too long to be sent together")
 	errMalformed = errors.New("the message is malformed")
 )
 
-// sealer creates and opens seals.
-type sealer struct {
-	current string // the id of the key for new seals
+// signer makes and verifies signatures.
+type signer struct {
+	current string // the id of the key for new signatures
 	keys    map[string][32]byte
 }
 
-func newSealer(ring keyring.MasterRing) (sealer, error) {
+func newSigner(ring keyring.MasterRing) (signer, error) {
 	keys, err := ring.HopKeys()
-	return sealer{current: ring.Current().ID, keys: keys}, err
+	return signer{current: ring.Current().ID, keys: keys}, err
 }
 
-// seal returns the seal of commands for a node, which must not start them after the age over.
-func (s sealer) seal(to store.Incarnation, over time.Duration, body []byte) string {
-	b := append([]byte{sealVersion, byte(len(s.current))}, s.current...)
+// sign returns the signature of commands for a node, which must not start them after the age over.
+func (s signer) sign(to store.Incarnation, over time.Duration, body []byte) string {
+	b := append([]byte{signatureVersion, byte(len(s.current))}, s.current...)
 	b = append(b, to[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(over))
 	b = binary.BigEndian.AppendUint64(b, uint64(len(body)))
@@ -79,39 +79,39 @@ func sum(key [32]byte, b []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// open checks the author and the receiver of a seal, and returns its fields.
-func (s sealer) open(text []byte, self store.Incarnation) (seal, error) {
+// verify checks the author and the receiver of a signature, and returns its fields.
+func (s signer) verify(text []byte, self store.Incarnation) (signature, error) {
 	b, err := base64.RawURLEncoding.Strict().AppendDecode(nil, text)
 	if err != nil || len(b) < 2 {
-		return seal{}, errMalformed
+		return signature{}, errMalformed
 	}
-	if b[0] != sealVersion {
-		return seal{}, fmt.Errorf("%w: version %d; this build knows %d", errMalformed, b[0], sealVersion)
+	if b[0] != signatureVersion {
+		return signature{}, fmt.Errorf("%w: version %d; this build knows %d", errMalformed, b[0], signatureVersion)
 	}
-	var said seal
+	var said signature
 	at := 2 + int(b[1]) // after the key's id
 	end := at + len(said.to) + overSize + sizeSize + digestSize
 	if len(b) != end+macSize {
-		return seal{}, errMalformed
+		return signature{}, errMalformed
 	}
 	key, found := s.keys[string(b[2:at])]
 	if !found {
-		return seal{}, errNoKey
+		return signature{}, errNoKey
 	}
 	if !hmac.Equal(b[end:], sum(key, b[:end])) {
-		return seal{}, errSeal
+		return signature{}, errSignature
 	}
 	rest := b[at+copy(said.to[:], b[at:]):]
 	said.over = time.Duration(binary.BigEndian.Uint64(rest))
 	said.size = binary.BigEndian.Uint64(rest[overSize:])
 	copy(said.digest[:], rest[overSize+sizeSize:])
 	if said.to != self {
-		return seal{}, errNotForUs
+		return signature{}, errNotForUs
 	}
 	return said, nil
 }
 
-// covers reports whether the seal was made for body.
-func (s seal) covers(body []byte) bool {
+// covers reports whether the signature was made for body.
+func (s signature) covers(body []byte) bool {
 	return uint64(len(body)) == s.size && sha256.Sum256(body) == s.digest
 }

@@ -35,49 +35,49 @@ var testNode = store.Incarnation{1, 2, 3}
 
 const testOver = 7 * time.Hour
 
-func ringSealer(t *testing.T, ring keyring.MasterRing) sealer {
+func ringSigner(t *testing.T, ring keyring.MasterRing) signer {
 	t.Helper()
-	s, err := newSealer(ring)
+	s, err := newSigner(ring)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestSeal(t *testing.T) {
+func TestSignature(t *testing.T) {
 	ring := newRing(t, "m2", "m1")
-	s := ringSealer(t, ring)
+	s := ringSigner(t, ring)
 	for _, body := range []string{"", "a body"} {
-		said, err := s.open([]byte(s.seal(testNode, testOver, []byte(body))), testNode)
+		said, err := s.verify([]byte(s.sign(testNode, testOver, []byte(body))), testNode)
 		if err != nil || said.to != testNode || said.over != testOver || !said.covers([]byte(body)) {
 			t.Errorf("%+v, %v", said, err)
 		}
 		for _, other := range []string{"b body", "a body ", "a bod"} {
 			if said.covers([]byte(other)) {
-				t.Errorf("%q is held by the seal of %q", other, body)
+				t.Errorf("%q is held by the signature of %q", other, body)
 			}
 		}
 	}
-	// A node for which the key is an old key opens the seal, too.
+	// A node for which the key is an old key accepts the signature, too.
 	old, err := keyring.ParseMasterRing(newRing(t, "m3").Current().Line() + "\n" + ring.Current().Line())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ringSealer(t, old).open([]byte(s.seal(testNode, testOver, nil)), testNode); err != nil {
+	if _, err := ringSigner(t, old).verify([]byte(s.sign(testNode, testOver, nil)), testNode); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestBrokenSeal: a node refuses a seal with any changed bit, missing end or addition, and a seal of another key.
-func TestBrokenSeal(t *testing.T) {
-	s := ringSealer(t, newRing(t, "m1"))
-	text := s.seal(testNode, testOver, []byte("a body"))
+// TestBrokenSignature: a node refuses a signature with any changed bit, missing end or addition, or with another key.
+func TestBrokenSignature(t *testing.T) {
+	s := ringSigner(t, newRing(t, "m1"))
+	text := s.sign(testNode, testOver, []byte("a body"))
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	opens := func(b []byte) bool {
-		_, err := s.open([]byte(base64.RawURLEncoding.EncodeToString(b)), testNode)
+		_, err := s.verify([]byte(base64.RawURLEncoding.EncodeToString(b)), testNode)
 		return err == nil
 	}
 	if !opens(b) {
@@ -99,17 +99,17 @@ func TestBrokenSeal(t *testing.T) {
 		t.Error("a byte was added")
 	}
 	for _, other := range []string{"", "=", text + "=", text + "A", " " + text, "*" + text[1:]} {
-		if _, err := s.open([]byte(other), testNode); !errors.Is(err, errMalformed) {
+		if _, err := s.verify([]byte(other), testNode); !errors.Is(err, errMalformed) {
 			t.Errorf("%q: %v", other, err)
 		}
 	}
-	if _, err := ringSealer(t, newRing(t, "m1")).open([]byte(text), testNode); !errors.Is(err, errSeal) {
+	if _, err := ringSigner(t, newRing(t, "m1")).verify([]byte(text), testNode); !errors.Is(err, errSignature) {
 		t.Errorf("another key of the same id: %v", err)
 	}
-	if _, err := ringSealer(t, newRing(t, "m2")).open([]byte(text), testNode); !errors.Is(err, errNoKey) {
+	if _, err := ringSigner(t, newRing(t, "m2")).verify([]byte(text), testNode); !errors.Is(err, errNoKey) {
 		t.Errorf("another id: %v", err)
 	}
-	if _, err := s.open([]byte(text), store.Incarnation{9}); !errors.Is(err, errNotForUs) {
+	if _, err := s.verify([]byte(text), store.Incarnation{9}); !errors.Is(err, errNotForUs) {
 		t.Errorf("another node: %v", err)
 	}
 }
