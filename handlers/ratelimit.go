@@ -126,7 +126,7 @@ func (l *rateLimits) attempt(ctx context.Context, c *call, look func() (good boo
 	if d.Refused {
 		return l.count(c, d, errAuthenticationLimited)
 	}
-	good, err := l.inTurn(ctx, limits.Network(client), look)
+	good, err := l.lookIn(ctx, limits.Network(client), look)
 	if good || err != nil {
 		l.limits.AttemptSucceeded(client)
 		return err
@@ -134,8 +134,8 @@ func (l *rateLimits) attempt(ctx context.Context, c *call, look func() (good boo
 	return l.count(c, d, nil)
 }
 
-// inTurn runs look in one of the places of a network.
-func (l *rateLimits) inTurn(
+// lookIn runs look in one of the places of a network.
+func (l *rateLimits) lookIn(
 	ctx context.Context, network netip.Addr, look func() (good bool, err error),
 ) (good bool, err error) {
 	if l.lookUps.Enter(ctx, network) != nil {

@@ -29,10 +29,10 @@ func (s *apiKeys) ChangeAPIKey(
 	ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write,
 ) (*licensing.APIKey, error) {
 	name := keyName{owner, id}
-	if err := s.keyTurns.Enter(ctx, name); err != nil {
+	if err := s.keyLocks.Enter(ctx, name); err != nil {
 		return nil, etcd.Unavailable(err)
 	}
-	defer s.keyTurns.Leave(name)
+	defer s.keyLocks.Leave(name)
 	have, err := s.findAPIKey(ctx, owner, id)
 	switch {
 	case err != nil:

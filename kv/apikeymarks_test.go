@@ -192,7 +192,7 @@ func TestKeysWaitForNoOtherKey(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if !l.store.keyTurns.TryEnter(keyName{slow.Owner, slow.ID}) {
+	if !l.store.keyLocks.TryEnter(keyName{slow.Owner, slow.ID}) {
 		t.Error("a change of a key that has ended keeps its turn")
 	}
 }

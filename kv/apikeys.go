@@ -23,7 +23,7 @@ import (
 // apiKeys keeps API keys, and the fingerprints of master keys.
 type apiKeys struct {
 	*epochs
-	keyTurns *fair.Places[keyName] // of the API keys that are being changed
+	keyLocks *fair.Places[keyName] // of the API keys that are being changed
 }
 
 // APIKey finds a key by the SHA-256 of its text; nil if there is no such key.

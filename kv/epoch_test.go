@@ -274,7 +274,7 @@ func TestSlowRegistrationDelaysNoOtherOwner(t *testing.T) {
 	l.license(s, quick)
 	close(let)
 	group.Wait()
-	if !s.owners.turns.TryEnter(slow) {
+	if !s.owners.locks.TryEnter(slow) {
 		t.Error("a registration that has ended keeps its turn")
 	}
 	l.closeEpoch()

@@ -23,7 +23,7 @@ func compareOwners(a, b licensing.Owner) int {
 
 // knownOwners holds the owners whose keys, and whose slots' keys, are known to exist.
 type knownOwners struct {
-	turns *fair.Places[licensing.Owner] // to write an owner's key
+	locks *fair.Places[licensing.Owner] // to write an owner's key
 
 	mu    sync.Mutex
 	known map[licensing.Owner]struct{}
@@ -31,7 +31,7 @@ type knownOwners struct {
 }
 
 func newKnownOwners() *knownOwners {
-	return &knownOwners{known: make(map[licensing.Owner]struct{}), turns: fair.NewTurns[licensing.Owner]()}
+	return &knownOwners{known: make(map[licensing.Owner]struct{}), locks: fair.NewLocks[licensing.Owner]()}
 }
 
 func (o *knownOwners) has(owner licensing.Owner) bool {
@@ -140,10 +140,10 @@ func (s *epochs) putOwnersAgain(ctx context.Context, revision keyspace.Epoch) er
 // once calls do until do reports that the work is done. do may run more than once. Calls for one owner take turns, so
 // that the first call does the work for all of them.
 func (s *epochs) once(ctx context.Context, owner licensing.Owner, do func() (done bool, err error)) error {
-	if err := s.owners.turns.Enter(ctx, owner); err != nil {
+	if err := s.owners.locks.Enter(ctx, owner); err != nil {
 		return err
 	}
-	defer s.owners.turns.Leave(owner)
+	defer s.owners.locks.Leave(owner)
 	for attempt := 0; ; attempt++ {
 		done, err := do()
 		if done {

@@ -121,7 +121,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 	slots := &slotMap{core: c}
 	r := newRequests(e, slots)
 	f := &feeds{requests: r}
-	k := &apiKeys{epochs: e, keyTurns: fair.NewTurns[keyName]()}
+	k := &apiKeys{epochs: e, keyLocks: fair.NewLocks[keyName]()}
 	s := &Store{
 		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
 		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c}, slotMap: slots,

@@ -23,11 +23,11 @@ type Desk struct {
 
 // NewDesk returns a desk for the orders of a node. Orders of an owner without a provider can't be paid.
 func NewDesk(n *service.Service, providers Providers) *Desk {
-	b := &backend{node: n, providers: providers, asks: fair.NewTurns[string]()}
+	b := &backend{node: n, providers: providers, asks: fair.NewLocks[string]()}
 	invoices := &invoices{b}
 	returns := &returns{b}
 	refunds := &refunds{b, returns}
-	checkouts := &checkouts{b, refunds, returns, fair.NewTurns[string]()}
+	checkouts := &checkouts{b, refunds, returns, fair.NewLocks[string]()}
 	subscriptions := &subscriptions{b, checkouts, invoices}
 	payments := &payments{b, checkouts, invoices, returns}
 	disputes := &disputes{b, payments}

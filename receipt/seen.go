@@ -4,8 +4,8 @@ package receipt
 // longest ago.
 const MaxSeenLicenses = 16
 
-// Seen is the newest of what the device has seen. A program stores Seen along with the documents: without it, nobody
-// notices that older documents have replaced newer ones.
+// Seen is the newest of what the device has seen. A program stores Seen along with the documents: without Seen, the
+// program does not notice that older documents have replaced newer documents.
 type Seen struct {
 	Time int64 `json:"time"` // of the service, in Unix seconds
 	Keys int64 `json:"keys"` // iat of the set of keys

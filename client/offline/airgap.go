@@ -28,7 +28,7 @@ var ErrNotFromRequest = errors.New("offline: the receipt does not name this devi
 // Request returns an armored request for a receipt, which a person carries to the service. components are as in
 // [client.Activation]; nil: none. A new request replaces the one before.
 func (l *License) Request(licenseKey, deviceName string, components map[string]string) (text string, err error) {
-	err = l.inTurn(func(s *state) error {
+	err = l.locked(func(s *state) error {
 		if len(s.AirGap.Key) != ed25519.SeedSize {
 			_, key, err := ed25519.GenerateKey(nil)
 			if err != nil {
@@ -50,7 +50,7 @@ func (l *License) Request(licenseKey, deviceName string, components map[string]s
 // Import takes the armored receipt file that answers the request, and verifies it. From then on, Check asks the service
 // for no receipt: the next one comes in a file, too, unless the program calls Activate.
 func (l *License) Import(text string) (r *receipt.Receipt, err error) {
-	err = l.inTurn(func(s *state) error {
+	err = l.locked(func(s *state) error {
 		if s.AirGap.Nonce == "" {
 			return ErrNoRequest
 		}
@@ -108,12 +108,12 @@ func isRefused(err error, document receipt.Kind, reason receipt.Reason) bool {
 	return errors.As(err, &refused) && refused.Document == document && refused.Reason == reason
 }
 
-// Release gives this device's slot back: it forgets the receipt, and returns an armored release, which somebody carries
-// to the service. Another call returns the same release again, as long as the device takes no other receipt. Release
+// Release gives this device's slot back: Release forgets the receipt, and returns an armored release, to be carried to
+// the service. Another call returns the same release again, as long as the device takes no other receipt. Release
 // fails with ErrNotFromRequest or [receipt.ErrLongRelease] if the service would refuse the release: then the receipt
 // stays.
 func (l *License) Release() (text string, err error) {
-	err = l.inTurn(func(s *state) error {
+	err = l.locked(func(s *state) error {
 		document := s.Documents.Receipt
 		if document == "" {
 			document = s.AirGap.Released

@@ -25,7 +25,7 @@ const hastyTimeout = 5 * time.Second
 // Check reports whether the program may run. It uses the receipt that is stored, asks the service when a receipt, a
 // list or a set of keys is due, and keeps to the offline rules where no answer comes. It fails only if the store does.
 func (l *License) Check(ctx context.Context) (check Check, err error) {
-	err = l.inTurn(func(s *state) error {
+	err = l.locked(func(s *state) error {
 		held, why := l.stored(s)
 		asked, failed := l.refresh(ctx, s, held, why)
 		if asked {

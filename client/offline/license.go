@@ -37,7 +37,7 @@ type License struct {
 	patient  *client.Client
 	hasty    *client.Client // for a program that may run anyway
 	now      func() time.Time
-	turn     sync.Mutex
+	lock     sync.Mutex
 }
 
 // New returns the license of a program on this device. It neither reads the store nor asks the service.
@@ -97,7 +97,7 @@ func (l *License) Trial(ctx context.Context, buyerEmail string) (*receipt.Receip
 
 // Validate asks the service now whether this device may use its license. It fails if not, and if no answer comes.
 func (l *License) Validate(ctx context.Context) (r *receipt.Receipt, err error) {
-	err = l.inTurn(func(s *state) (err error) {
+	err = l.locked(func(s *state) (err error) {
 		r, err = l.validate(ctx, l.patient, s)
 		return err
 	})
@@ -106,7 +106,7 @@ func (l *License) Validate(ctx context.Context) (r *receipt.Receipt, err error) 
 
 // Deactivate frees this device's slot of the license, and forgets the license.
 func (l *License) Deactivate(ctx context.Context) error {
-	return l.inTurn(func(s *state) error {
+	return l.locked(func(s *state) error {
 		if s.LicenseKey == "" {
 			return errNotActivated
 		}
@@ -123,7 +123,7 @@ func (l *License) Deactivate(ctx context.Context) error {
 type asking func(ctx context.Context, s *state, ask client.ReceiptRequest) (licenseKey, document string, err error)
 
 func (l *License) obtained(ctx context.Context, ask asking) (r *receipt.Receipt, err error) {
-	err = l.inTurn(func(s *state) (err error) {
+	err = l.locked(func(s *state) (err error) {
 		r, err = l.obtain(ctx, l.patient, s, ask)
 		return err
 	})

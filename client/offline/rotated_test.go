@@ -29,7 +29,7 @@ func TestFilesAfterRotation(t *testing.T) {
 			client.DeviceRequest{Request: asked})).Text
 	}
 	listed := func() (lists int) {
-		if err := l.inTurn(func(s *state) error {
+		if err := l.locked(func(s *state) error {
 			lists = len(s.Documents.Revocations)
 			return nil
 		}); err != nil {
@@ -48,7 +48,7 @@ func TestFilesAfterRotation(t *testing.T) {
 	early := file()
 	var refused *receipt.Error
 	seen := func(ahead time.Duration) {
-		if err := l.inTurn(func(s *state) error {
+		if err := l.locked(func(s *state) error {
 			s.Seen.AsOf += int64(ahead / time.Second)
 			return nil
 		}); err != nil {

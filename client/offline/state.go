@@ -33,11 +33,11 @@ type listState struct {
 	Until int64  `json:"until"` // Unix seconds: when its max-age ends
 }
 
-// inTurn runs one call after the other, each with the state that is stored, and stores what the call has changed. A
+// locked runs one call after the other, each with the state that is stored, and stores what the call has changed. A
 // text that is no state counts as none: the program is not activated.
-func (l *License) inTurn(call func(*state) error) error {
-	l.turn.Lock()
-	defer l.turn.Unlock()
+func (l *License) locked(call func(*state) error) error {
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	text, err := l.cfg.Store.Load()
 	if err != nil {
 		return fmt.Errorf("offline: load the state: %w", err)

@@ -48,8 +48,8 @@ func New[K comparable](cfg Config) *Places[K] {
 	}
 }
 
-// NewTurns returns a place for each owner: the callers of an owner take turns, and wait for no other owner.
-func NewTurns[K comparable]() *Places[K] {
+// NewLocks returns Places with one place for each owner: a lock for each owner.
+func NewLocks[K comparable]() *Places[K] {
 	return New[K](Config{Places: math.MaxInt, Each: 1, Waiting: math.MaxInt})
 }
 

@@ -144,10 +144,10 @@ func TestNewOwnerEntersAtOnce(t *testing.T) {
 	})
 }
 
-// TestTurns: callers of one owner wait for each other, and for no other owner.
-func TestTurns(t *testing.T) {
+// TestLocks: callers of one owner wait for each other, and for no other owner.
+func TestLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{NewTurns[string](), t, make(chan string, 100)}
+		q := &queue{NewLocks[string](), t, make(chan string, 100)}
 		q.come("a", "a", "b", "a")
 		q.want("a", "b")
 		q.Leave("a")

@@ -61,7 +61,7 @@ func readGumroad(body []byte, _ *url.URL) (page, error) {
 		if s.SubscriptionID != "" {
 			l.metadata["subscription_id"] = s.SubscriptionID
 		}
-		l.judge(s.LicenseDisabled, s.Refunded, s.Chargedback && !s.DisputeWon)
+		l.setState(s.LicenseDisabled, s.Refunded, s.Chargedback && !s.DisputeWon)
 		if s.Ended && l.state == "" {
 			l.state, l.reason = bulk.Suspended, "the subscription ended at Gumroad"
 		}
@@ -78,8 +78,8 @@ func readGumroad(body []byte, _ *url.URL) (page, error) {
 // seats is the value of a sale of several seats.
 const seats = "quantity above 1"
 
-// judge sets the state of a license. Money that went back does not return; a seller can enable a license again.
-func (l *license) judge(disabled, refunded, chargedBack bool) {
+// setState sets the state of a license. Money that went back does not return; a seller can enable a license again.
+func (l *license) setState(disabled, refunded, chargedBack bool) {
 	switch {
 	case refunded:
 		l.state, l.reason = bulk.Revoked, "refunded at Gumroad"

@@ -52,7 +52,7 @@ func readGumroadCSV(in io.Reader, add func(page) error) error {
 		}
 		l := license{id: value(id), key: value(key), product: value(product),
 			metadata: map[string]any{"gumroad_sale_id": value(id), "order_id": value("Order Number")}}
-		l.judge(value("License Key Enabled?") == "0", value("Fully Refunded?") == "1",
+		l.setState(value("License Key Enabled?") == "0", value("Fully Refunded?") == "1",
 			value("Disputed?") == "1" && value("Dispute Won?") != "1")
 		if l.state == "" && value("Access Revoked?") == "1" {
 			l.state, l.reason = bulk.Suspended, "access revoked at Gumroad"
