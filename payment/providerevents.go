@@ -21,6 +21,8 @@ const (
 	// eventPageTime is for the questions about the objects of a page: a turn begins no page with less time left, but
 	// reads one page at least.
 	eventPageTime = 8 * time.Second
+	// eventFailures is after how many failed pages a turn still goes on, with the event that has failed.
+	eventFailures = 16
 	// The service asks again about an object whose state it can't record for at least this time, and at least so often.
 	// Stripe also repeats callbacks for three days.
 	eventsAgainFor   = 3 * 24 * time.Hour
@@ -92,9 +94,13 @@ func (r *eventReader) read(ctx context.Context) error {
 	r.done = map[Object]bool{}
 	r.askAgain(work)
 	var failed error
+	failures := 0
 	for more := true; more; {
-		if more, failed = r.page(work); failed != nil || !more {
-			break
+		if more, failed = r.page(work); failed != nil {
+			if failures++; failures > eventFailures || errors.Is(failed, ErrForbidden) || work.Err() != nil {
+				break
+			}
+			more = true
 		}
 		if mine, err := r.turn.Keep(ctx); err != nil || !mine {
 			return err

@@ -58,6 +58,8 @@ func (g *gazette) Events(_ context.Context, since time.Time, after string) (page
 	switch {
 	case g.refuses != nil:
 		return page, g.refuses
+	case g.flaky && len(g.lists)%2 == 0:
+		return page, errDown
 	case after != "" && from == 0:
 		return page, payment.ErrUnknownObject
 	}

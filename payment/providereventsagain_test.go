@@ -217,3 +217,24 @@ func TestRefundOfUnmatched(t *testing.T) {
 	}
 	w.verify()
 }
+
+// TestProviderEventsOfFailingList: a page that the provider fails to list does not end the turn.
+func TestProviderEventsOfFailingList(t *testing.T) {
+	w := newFixture(t)
+	g := newGazette(w)
+	_, desk := w.open(w.store, g)
+	var orders []licensing.Order
+	for i := range 20 {
+		o := w.paid()
+		orders = append(orders, o)
+		g.print(g.set(o, fmt.Sprint("re_", i), "", 30, payment.OutcomeDone))
+	}
+	w.clock.advance(6 * time.Minute)
+	g.flaky = true
+	w.sweep([]payment.EventSource{{Owner: owner}}, desk)
+	for i, o := range orders {
+		if now := w.now(o); now.Refunded != 30 {
+			t.Errorf("order %d: %d of it is refunded", i, now.Refunded)
+		}
+	}
+}
