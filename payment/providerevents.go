@@ -66,7 +66,9 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 		owners[i], shared[source.Owner] = source.Owner, source.Shared
 	}
 	return d.node.EachProviderEvents(ctx, owners, func(ctx context.Context, turn *service.EventTurn) error {
-		r := eventReader{desk: d, provider: d.providers.Of(turn.Owner), turn: turn, shared: shared[turn.Owner]}
+		r := eventReader{
+			callbacks: d.callbacks, provider: d.providers.Of(turn.Owner), turn: turn, shared: shared[turn.Owner],
+		}
 		if r.provider == nil {
 			return nil
 		}
@@ -76,7 +78,7 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 
 // eventReader reads the events of one account in one turn.
 type eventReader struct {
-	desk     *Desk
+	*callbacks
 	provider Provider
 	turn     *service.EventTurn
 	shared   func(licensing.Owner) bool
@@ -111,7 +113,7 @@ func (r *eventReader) read(ctx context.Context) error {
 	}
 	if errors.Is(failed, ErrForbidden) {
 		r.turn.Rest = eventsForbidden
-		r.desk.node.ReportEvents(r.turn.Owner, "", "the key of the payment provider may not read events: give it this "+
+		r.node.ReportEvents(r.turn.Owner, "", "the key of the payment provider may not read events: give it this "+
 			"permission, or the service does not find refunds and disputes whose callbacks are lost", failed)
 		failed = nil
 	}
@@ -212,7 +214,7 @@ func (r *eventReader) waiting(accountID string) (n int) {
 // giveUp logs that no later turn asks about an object.
 func (r *eventReader) giveUp(owner licensing.Owner, object Object, why string, err error) {
 	r.done[object] = true
-	r.desk.node.ReportEvents(owner, object.ID, "a refund or a dispute at the payment provider could not be recorded, "+
+	r.node.ReportEvents(owner, object.ID, "a refund or a dispute at the payment provider could not be recorded, "+
 		"and is given up, since "+why+": look at it in the provider's dashboard", err)
 }
 
@@ -257,7 +259,7 @@ func (r *eventReader) ask(ctx context.Context, object Object) (owner licensing.O
 	}
 	owner, found, err := r.ownerOf(ctx, object)
 	if err == nil && found {
-		err = r.desk.Called(ctx, owner, object)
+		err = r.Called(ctx, owner, object)
 	}
 	r.done[object] = err == nil
 	if owner.AccountID == "" {
@@ -272,13 +274,13 @@ func (r *eventReader) ownerOf(ctx context.Context, object Object) (owner licensi
 	if r.turn.Owner.AccountID != "" {
 		return r.turn.Owner, true, nil
 	}
-	state, err := r.desk.look(ctx, r.provider, object)
+	state, err := r.look(ctx, r.provider, object)
 	switch {
 	case errors.Is(err, ErrUnknownObject):
 		return owner, false, nil
 	case err != nil:
 		return owner, false, err
 	}
-	owner, found, err = r.desk.node.OwnerOfOrder(ctx, state.OrderNo)
+	owner, found, err = r.node.OwnerOfOrder(ctx, state.OrderNo)
 	return owner, found && r.shared(owner), err
 }
