@@ -191,10 +191,12 @@ func (r *eventReader) take(ctx context.Context, object Object) error {
 }
 
 // atProvider reports whether an object was not recorded because the provider has failed, such as by too many requests,
-// or the store: not because of the object's order.
+// or the store: not because of the object's order, or of a permission.
 func atProvider(err error) bool {
-	for _, ofOrder := range []error{errUnpaid, errNoInvoice, licensing.ErrRefundOpen, licensing.ErrRefundMisfit} {
-		if errors.Is(err, ofOrder) {
+	for _, other := range []error{
+		ErrForbidden, errUnpaid, errNoInvoice, licensing.ErrRefundOpen, licensing.ErrRefundMisfit,
+	} {
+		if errors.Is(err, other) {
 			return false
 		}
 	}

@@ -75,3 +75,10 @@ func (f *Fake) Forbid(key, path string) {
 	defer f.mu.Unlock()
 	f.accounts[key].forbidden[path] = true
 }
+
+// Allow gives the permission for a path back to a key.
+func (f *Fake) Allow(key, path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.accounts[key].forbidden, path)
+}

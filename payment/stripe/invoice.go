@@ -57,8 +57,7 @@ func chargedBy(invoice *sdk.Invoice) int64 {
 }
 
 // invoiceOf returns the order and the id of the invoice that a payment intent has paid. Both are empty if the intent
-// has paid no invoice of an order's subscription, or if the key may not read invoices: then the shop sells no
-// subscriptions. Stripe makes the payment intents of invoices, without our metadata.
+// has paid no invoice of an order's subscription. Stripe makes the payment intents of invoices, without our metadata.
 func (p *Provider) invoiceOf(ctx context.Context, intent string) (orderNo, invoice string, err error) {
 	params := &sdk.InvoicePaymentListParams{Payment: &sdk.InvoicePaymentListPaymentParams{
 		Type: sdk.String("payment_intent"), PaymentIntent: sdk.String(intent),
@@ -66,11 +65,7 @@ func (p *Provider) invoiceOf(ctx context.Context, intent string) (orderNo, invoi
 	params.Limit = sdk.Int64(1)
 	params.AddExpand("data.invoice")
 	page := &sdk.InvoicePaymentList{}
-	err = p.list(ctx, "/v1/invoice_payments", params, page)
-	switch {
-	case causeOf(err) == causeForbidden, err == nil && len(page.Data) == 0:
-		return "", "", nil
-	case err != nil:
+	if err := p.list(ctx, "/v1/invoice_payments", params, page); err != nil || len(page.Data) == 0 {
 		return "", "", err
 	}
 	paid := page.Data[0].Invoice

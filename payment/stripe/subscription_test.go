@@ -183,10 +183,10 @@ func TestRefundOfInvoice(t *testing.T) {
 			t.Errorf("the refund of %s: %+v", id, state)
 		}
 	}
-	// Without the permission, the shop sells no subscriptions, and the refund is of none of its orders.
 	f.fake.Forbid(testKey, "/v1/invoice_payments")
-	if state := f.look(payment.ObjectRefund, f.fake.IDs("refund")[0]); state.OrderNo != "" {
-		t.Errorf("without the permission to read invoices: %+v", state)
+	object := payment.Object{Kind: payment.ObjectRefund, ID: f.fake.IDs("refund")[0]}
+	if state, err := f.provider.Look(t.Context(), object); !errors.Is(err, payment.ErrForbidden) {
+		t.Errorf("without the permission to read invoices: %+v, %v", state, err)
 	}
 }
 
