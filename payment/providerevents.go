@@ -24,8 +24,10 @@ const (
 	// eventFailures is after how many failed pages a turn still goes on, with the event that has failed.
 	eventFailures = 16
 	// The service asks again about an object whose state it can't record for at least this time, and at least so often.
-	// Stripe also repeats callbacks for three days.
+	// Stripe also repeats callbacks for three days. While the provider fails, the service asks as long as Stripe keeps
+	// an event.
 	eventsAgainFor   = 3 * 24 * time.Hour
+	eventsFailingFor = 30 * 24 * time.Hour
 	eventsAgainTries = 10
 	// eventsAgainOfOwner bounds such objects of one owner in an account that owners share: the reading of all owners'
 	// events stops once store.MaxProviderEventsAgain objects wait.
@@ -240,12 +242,16 @@ func (r *eventReader) askAgain(ctx context.Context) {
 		}
 		a.Tries++
 		owner, err := r.ask(ctx, objectAgain(a))
+		keep := eventsAgainFor
+		if atProvider(err) {
+			keep = eventsFailingFor
+		}
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrForbidden):
 			r.giveUp(owner, objectAgain(a), "the key of the payment provider may not read it", err)
-		case r.turn.Now.Sub(a.Since).Abs() >= eventsAgainFor && a.Tries >= eventsAgainTries:
-			r.giveUp(owner, objectAgain(a), "the tries of three days have failed", err)
+		case r.turn.Now.Sub(a.Since).Abs() >= keep && a.Tries >= eventsAgainTries:
+			r.giveUp(owner, objectAgain(a), "all tries have failed", err)
 		default:
 			failed = append(failed, a)
 		}

@@ -99,6 +99,39 @@ func TestProviderEventsOfFailingProvider(t *testing.T) {
 	w.verify()
 }
 
+// TestProviderEventsWhileProviderFails: while the provider fails, an object waits for another try until the provider no
+// longer keeps its event, after 30 days.
+func TestProviderEventsWhileProviderFails(t *testing.T) {
+	w := newFixture(t)
+	g := newGazette(w)
+	_, desk := w.open(w.store, g)
+	sources := []payment.EventSource{{Owner: owner}}
+	late, never := w.paid(), w.paid()
+	g.fails["re_late"], g.fails["re_never"] = errDown, errDown
+	g.print(g.set(late, "re_late", "", 30, payment.OutcomeDone))
+	g.print(g.set(never, "re_never", "", 30, payment.OutcomeDone))
+	w.clock.advance(6 * time.Minute)
+	days := func(n int) {
+		for range n {
+			w.clock.advance(24 * time.Hour)
+			for range 15 {
+				w.sweep(sources, desk)
+			}
+		}
+	}
+	days(4)
+	delete(g.fails, "re_late")
+	days(25)
+	if ids := w.again(owner); w.now(late).Refunded != 30 || !slices.Equal(ids, []string{"re_never"}) {
+		t.Errorf("%+v; the nodes ask again about %v", w.now(late), ids)
+	}
+	days(2)
+	if ids := w.again(owner); len(ids) != 0 {
+		t.Errorf("after 30 days, the nodes ask again about %v", ids)
+	}
+	w.verify()
+}
+
 // TestProviderEventsOfForbiddenObject: an object that the provider's key may not read keeps no place.
 func TestProviderEventsOfForbiddenObject(t *testing.T) {
 	w := newFixture(t)
