@@ -168,7 +168,7 @@ func (r *eventReader) take(ctx context.Context, object Object) error {
 		return nil
 	}
 	owner, err := r.ask(ctx, object)
-	if atProvider(err) && ctx.Err() == nil { // most failures of a provider are over at once
+	if (atProvider(err) || licensing.NotExecuted(err)) && ctx.Err() == nil { // most of these are over at once
 		owner, err = r.ask(ctx, object)
 	}
 	accountID := ""
@@ -192,8 +192,8 @@ func (r *eventReader) take(ctx context.Context, object Object) error {
 	return nil
 }
 
-// atProvider reports whether an object was not recorded because the provider has failed, such as by too many requests,
-// or the store: not because of the object's order, or of a permission.
+// atProvider reports whether an object was not recorded because the provider has failed, such as by too many requests:
+// not because of the object's order, of its owner's load, or of a permission.
 func atProvider(err error) bool {
 	for _, other := range []error{
 		ErrForbidden, errUnpaid, errNoInvoice, licensing.ErrRefundOpen, licensing.ErrRefundMisfit,
@@ -202,7 +202,7 @@ func atProvider(err error) bool {
 			return false
 		}
 	}
-	return licensing.ReasonOf(err) == licensing.ReasonProviderFailed || licensing.NotExecuted(err)
+	return licensing.ReasonOf(err) == licensing.ReasonProviderFailed
 }
 
 // waiting returns how many objects of an owner in a shared account are asked about again.

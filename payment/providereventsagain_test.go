@@ -67,6 +67,57 @@ func TestProviderEventsOfOneOwner(t *testing.T) {
 	w.verify()
 }
 
+// overloads is a dashboard at which an owner has no places for requests. The reader of events has places of its own.
+type overloads struct {
+	*gazette
+	order string // of the overloaded owner
+}
+
+func (g *overloads) Look(ctx context.Context, object payment.Object) (payment.State, error) {
+	state, err := g.gazette.Look(ctx, object)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil && state.OrderNo == g.order && g.looks[object.ID]%2 == 0 {
+		return payment.State{}, licensing.ErrOverloaded
+	}
+	return state, err
+}
+
+// TestProviderEventsOfOverloadedOwner: an owner without places for requests to the provider leaves places for the
+// objects of the other owners of a shared account.
+func TestProviderEventsOfOverloadedOwner(t *testing.T) {
+	w := newFixture(t)
+	g := &overloads{gazette: newGazette(w)}
+	_, desk := w.open(w.store, g)
+	shared := licensing.Owner{Mode: licensing.Test}
+	sources := []payment.EventSource{{Owner: shared, Shared: func(licensing.Owner) bool { return true }}}
+	well, busy := w.paid(), w.paid()
+	g.order = busy.OrderNo
+	g.print(g.set(well, "re_well", "", 30, payment.OutcomeDone)) // the last to be read
+	for i := range 20 {
+		g.print(g.set(busy, fmt.Sprint("re_busy_", i), "", 1, payment.OutcomeDone))
+	}
+	w.clock.advance(6 * time.Minute)
+	for range 3 {
+		w.clock.advance(time.Minute)
+		_ = desk.AskProviderEvents(w.ctx, sources) // fails while too many objects wait
+	}
+	if w.now(well).Refunded != 30 {
+		t.Errorf("the refund of another order is not found: %+v", w.now(well))
+	}
+	if ids := w.again(shared); len(ids) != 4 {
+		t.Errorf("the nodes ask again about %v", ids)
+	}
+	g.mu.Lock()
+	g.order = ""
+	g.mu.Unlock()
+	w.sweep(sources, desk)
+	if now := w.now(busy); now.Refunded != 4 {
+		t.Errorf("of the refunds that wait, %d are recorded", now.Refunded)
+	}
+	w.verify()
+}
+
 // TestProviderEventsOfFailingProvider: if the provider fails, no object of a shared account is given up, however many
 // one owner has.
 func TestProviderEventsOfFailingProvider(t *testing.T) {
