@@ -226,8 +226,10 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 		clear(c.evidence.nodes)
 	}
 	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
+	stands := last.proof
 	if c.beyond(step) || step > slept {
 		c.evidence.forgetReads()
+		stands = nil // the proof is older than its monotonic time says
 	}
 	others := c.evidence.bounds(next.zero)
 	if c.own.created != own {
@@ -240,7 +242,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	case next.verdict == agrees:
 		next.proof = &proof{max(before, majority(others, bounds.far)), next.zero, c.began}
 	case own != 0 && next.verdict == undecided && len(others) > 0 && tooWide(others):
-		next.proof = last.proof
+		next.proof = stands
 	}
 	if next.verdict != undecided || len(others) < 2 {
 		next.refuseUntil = 0

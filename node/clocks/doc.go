@@ -33,8 +33,9 @@
 // So two nodes that act by time differ by at most 2 × MaxApart = 4.8 s: two majorities of the same nodes have a node in
 // common, and each of the two nodes is within MaxApart of this node. That also holds while nodes join or leave.
 // licensing.LeaseGuard is 5 s. A proof holds for trustFor from the beginning of its read, although later bounds are too
-// wide to prove it again. It ends at once if the bounds contradict it, if another node joins, if the node's own
-// registration is gone, or if the proven distance and a step of the node's own clock add up to more than MaxApart.
+// wide to prove it again, or a node that joins has no bounds yet: the node may go on like a node that has not read
+// since. The proof ends at once if the bounds contradict it, if the node's own registration is gone, if the machine has
+// slept, or if the proven distance and a step of the node's own clock add up to more than MaxApart.
 //
 // Several nodes that join at once can be a majority without the nodes that were there before, and one of these may not
 // have read since. So until a node has known of another node for trustFor, it agrees only if half of the nodes that

@@ -286,6 +286,32 @@ func TestNodesThatJoin(t *testing.T) {
 	}
 }
 
+// TestTrustWhileNodeJoins: a lone node whose clock is right acts by time all the while a second node joins, and while
+// that node restarts. A node that joins with a clock that is proven to differ ends that at once.
+func TestTrustWhileNodeJoins(t *testing.T) {
+	b := newBench(t, 0)
+	b.rounds(enough)
+	joined := "s"
+	for restart := range 3 {
+		b.add(0)
+		for range enough {
+			b.rounds(1)
+			if b.nodes[0].Untrusted() != nil {
+				t.Errorf("restart %d: the first node does not act by time", restart)
+			}
+		}
+		b.want("beside the other node", joined+"s")
+		last := b.nodes[len(b.nodes)-1]
+		last.Leave()
+		last.gone = true
+		joined += "-"
+		b.rounds(1 + restart*int(trustFor/every))
+	}
+	b.add(day)
+	b.rounds(2)
+	b.want("beside a clock that is ahead", "u---u")
+}
+
 // TestNodesThatLeave: once two of five nodes have left, two nodes with wrong clocks are a majority beside a node that
 // can't read any more. They do not act by time before the proof of that node has ended.
 func TestNodesThatLeave(t *testing.T) {

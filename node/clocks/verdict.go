@@ -94,12 +94,8 @@ func earlier(others, gone []bounds, own join, now time.Duration) (within time.Du
 	return within
 }
 
-// tooWide reports whether narrower bounds could prove that a majority is within MaxApart. Not if a node lacks a bound:
-// that node has just joined, and may be part of another majority soon.
-func tooWide(others []bounds) bool {
-	joined := slices.ContainsFunc(others, func(b bounds) bool { return !b.known })
-	return !joined && majority(others, bounds.near) <= MaxApart
-}
+// tooWide reports whether narrower bounds could prove that a majority is within MaxApart.
+func tooWide(others []bounds) bool { return majority(others, bounds.near) <= MaxApart }
 
 // decide returns the verdict on a node's clock, from the bounds of all other nodes.
 //
