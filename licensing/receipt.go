@@ -94,6 +94,17 @@ func (d *DocumentClock) Time(now time.Time) time.Time {
 	return now.Add(-d.Ahead)
 }
 
+// Earlier returns the DocumentClock for documents about a record that was read a time ago.
+func (d *DocumentClock) Earlier(ago time.Duration) *DocumentClock {
+	switch {
+	case ago <= 0:
+		return d
+	case d == nil:
+		return &DocumentClock{Ahead: ago}
+	}
+	return &DocumentClock{Ahead: d.Ahead + ago, Apart: d.Apart}
+}
+
 // ReceiptDay counts days since the beginning of 1970 in UTC.
 type ReceiptDay uint32
 

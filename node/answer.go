@@ -141,7 +141,7 @@ func (s *runner) read(
 ) (store.Snapshot, []*call) {
 	want := wantOf(ref, calls)
 	want.LapsedBy = lapsedBy
-	loaded, err := s.cfg.Records.Load(ctx, want)
+	loaded, err := s.load(ctx, want)
 	if err != nil {
 		answerAll(calls, err)
 		return store.Snapshot{}, nil
@@ -155,6 +155,20 @@ func (s *runner) read(
 		return loaded[0], calls
 	}
 	return loaded[0], s.answerUnchanging(&loaded[0], calls)
+}
+
+// load loads records. The snapshots hold as of the time before the read: the answer may come late.
+func (s *runner) load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	asOf := s.Now()
+	loaded, err := s.cfg.Records.Load(ctx, wants...)
+	setAsOf(loaded, asOf)
+	return loaded, err
+}
+
+func setAsOf(snapshots []store.Snapshot, asOf time.Time) {
+	for i := range snapshots {
+		snapshots[i].AsOf = asOf
+	}
 }
 
 // wantOf returns what calls need to know of their record.

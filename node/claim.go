@@ -70,7 +70,7 @@ func (s *runner) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Wan
 	if len(wants) == 0 {
 		return nil, c.check(store.Snapshot{})
 	}
-	loaded, err := s.cfg.Records.Load(ctx, wants...)
+	loaded, err := s.load(ctx, wants...)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *runner) answerClaimed(ctx context.Context, ref licensing.Ref, c *call) 
 	for try := range swapTries {
 		if len(known) != len(wants) {
 			var err error
-			if known, err = s.cfg.Records.Load(ctx, wants...); err != nil {
+			if known, err = s.load(ctx, wants...); err != nil {
 				c.fail(err)
 				return
 			}
@@ -169,7 +169,7 @@ func (s *runner) answerClaimed(ctx context.Context, ref licensing.Ref, c *call) 
 			c.fail(err)
 			return
 		}
-		fold := s.foldOne(ref, known[0].Record, c)
+		fold := s.foldOne(ref, known[0], c)
 		var writes []store.Write
 		if fold.worthSwap {
 			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}

@@ -60,7 +60,7 @@ func (s *runner) answerFold(f foldResult, calls []*call) {
 // the record half changed.
 func (s *runner) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
-		return s.foldOne(ref, snapshot.Record, calls[0])
+		return s.foldOne(ref, snapshot, calls[0])
 	}
 	var poisoned map[int]struct{}
 	now, err := s.timeOfTurn()
@@ -81,7 +81,7 @@ again:
 			continue
 		}
 		events := len(record.Events)
-		if s.run(ref, &record, c, now) {
+		if s.run(ref, &record, c, now, snapshot.AsOf) {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
 			}
@@ -110,13 +110,14 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 }
 
 // foldOne is a fold of one call, as most folds are.
-func (s *runner) foldOne(ref licensing.Ref, record licensing.Record, c *call) foldResult {
+func (s *runner) foldOne(ref licensing.Ref, snapshot store.Snapshot, c *call) foldResult {
 	now, err := s.timeOfTurn()
 	if err != nil {
 		c.refused(err)
 		return foldResult{run: 1}
 	}
-	if s.run(ref, &record, c, now) {
+	record := snapshot.Record
+	if s.run(ref, &record, c, now, snapshot.AsOf) {
 		return foldResult{run: 1}
 	}
 	return foldResult{record, 1, record.Changed}
@@ -124,12 +125,12 @@ func (s *runner) foldOne(ref licensing.Ref, record licensing.Record, c *call) fo
 
 // run runs a call on a record, unless a limit refuses the call. It leaves the outcome in the call, and reports whether
 // the call has panicked.
-func (s *runner) run(ref licensing.Ref, record *licensing.Record, c *call, now time.Time) (panicked bool) {
+func (s *runner) run(ref licensing.Ref, record *licensing.Record, c *call, now, asOf time.Time) (panicked bool) {
 	if s.lacksReceipt(record, c) {
 		return c.refused(licensing.ErrClockInDoubt)
 	}
 	if s.Space() != store.SpaceFree {
-		return s.runInReserve(ref, record, c, now)
+		return s.runInReserve(ref, record, c, now, asOf)
 	}
 	growth := licensing.GrowthOf(c.cmd, record, now)
 	if err := s.overBudget(ref, record, c, growth); err != nil {
@@ -138,7 +139,7 @@ func (s *runner) run(ref licensing.Ref, record *licensing.Record, c *call, now t
 	if err := s.limits.refuse(record, c, growth, now); err != nil {
 		return c.refused(err)
 	}
-	return s.apply(record, c.cmd, now, &c.outcome)
+	return s.apply(record, c.cmd, now, asOf, &c.outcome)
 }
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
@@ -165,7 +166,7 @@ func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call) []*ca
 			record = new(snapshot.Record.Clone())
 		}
 		var outcome Answer
-		switch panicked := s.apply(record, c.cmd, now, &outcome); {
+		switch panicked := s.apply(record, c.cmd, now, snapshot.AsOf, &outcome); {
 		case panicked:
 			c.fail(licensing.ErrInternal)
 			record = nil
@@ -193,10 +194,11 @@ func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
 	return counts != 0 && !s.cfg.Clocks.Documents().Dates(counts)
 }
 
-// apply runs a command on a record, and sets the outcome. After a panic, the outcome is ErrInternal, and the record may
-// be half changed.
+// apply runs a command on a record that was read as of a time, and sets the outcome. A document is dated by that time:
+// another node may have voided the document since. The zero time stands for now. After a panic, the outcome is
+// ErrInternal, and the record may be half changed.
 func (s *runner) apply(
-	record *licensing.Record, cmd licensing.Command, now time.Time, outcome *Answer,
+	record *licensing.Record, cmd licensing.Command, now, asOf time.Time, outcome *Answer,
 ) (panicked bool) {
 	if record.NeedsClock(cmd) {
 		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
@@ -204,6 +206,9 @@ func (s *runner) apply(
 	record.Documents = nil
 	if record.DatesDocument(cmd) != 0 {
 		record.Documents = s.cfg.Clocks.Documents()
+		if !asOf.IsZero() {
+			record.Documents = record.Documents.Earlier(now.Sub(asOf))
+		}
 	}
 	returned := s.guard.Catch(
 		func() { outcome.Result, outcome.Err = licensing.Apply(record, cmd, now) },

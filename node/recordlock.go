@@ -148,7 +148,7 @@ func (s *runner) applySteps(
 	for i, step := range steps {
 		record := snapshots[i].Record
 		var outcome Answer
-		panicked := s.apply(&record, step.command(answer, before), now, &outcome)
+		panicked := s.apply(&record, step.command(answer, before), now, snapshots[i].AsOf, &outcome)
 		before = outcome.Result
 		switch {
 		case panicked:

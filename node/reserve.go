@@ -31,7 +31,7 @@ func (s *runner) Space() store.Space { return s.cfg.Queries.Space() }
 // runInReserve runs a call on a record while the store is almost full: it refuses growth, and an activation of a bound
 // device stores nothing. It bounds the other changes of each owner, since each of them is a write too.
 func (s *runner) runInReserve(
-	ref licensing.Ref, record *licensing.Record, c *call, now time.Time,
+	ref licensing.Ref, record *licensing.Record, c *call, now, asOf time.Time,
 ) (panicked bool) {
 	growth := licensing.GrowthOf(c.cmd, record, now)
 	if growth > licensing.UrgentGrowth {
@@ -51,7 +51,7 @@ func (s *runner) runInReserve(
 	}
 	changed := record.Changed
 	record.Changed = false
-	panicked = s.apply(record, licensing.WithoutRefresh(c.cmd), now, &c.outcome)
+	panicked = s.apply(record, licensing.WithoutRefresh(c.cmd), now, asOf, &c.outcome)
 	if limited && (record.Changed || c.kind == kindClaimed) {
 		s.changes.count(who)
 		c.counted = true

@@ -183,7 +183,7 @@ func (s *runner) swapSeen(ctx context.Context, ref licensing.Ref, seen []licensi
 		}
 		record := snapshot.Record
 		for _, cmd := range seen {
-			if s.apply(&record, cmd, now, new(Answer)) {
+			if s.apply(&record, cmd, now, snapshot.AsOf, new(Answer)) {
 				return licensing.ErrInternal
 			}
 		}

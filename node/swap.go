@@ -151,9 +151,12 @@ func (s *runner) needsSearch(record *licensing.Record, calls []*call) bool {
 	})
 }
 
-// commit stores a change, and counts what it wrote. All changes of the engine go this way.
+// commit stores a change, and counts what it wrote. Rivals hold as of the time before the commit. All changes of the
+// engine go this way.
 func (s *runner) commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	asOf := s.Now()
 	outcome, err := s.cfg.Records.Commit(ctx, change)
+	setAsOf(outcome.Rivals, asOf)
 	s.limits.wrote(&change, outcome.Bytes)
 	return outcome, err
 }

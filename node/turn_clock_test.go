@@ -91,3 +91,60 @@ func TestStepDuringRead(t *testing.T) {
 		t.Errorf("an answer by the new time: %v", err)
 	}
 }
+
+// TestLateAnswerDatesNoReceipt: another node changes a license while this node waits for the answer to its read, or to
+// a swap that it loses. The receipt is dated before the change: a program takes the receipt's time as the time until
+// which nothing was voided.
+func TestLateAnswerDatesNoReceipt(t *testing.T) {
+	const late = 3 * time.Second
+	other := nodetest.New(t, nodetest.OpenStore(t))
+	receipt := licensing.AskReceipt(true, true, 0)
+	ask := func(n *service.Service, key licensing.LicenseKey) time.Time {
+		t.Helper()
+		result, err := n.Activate(nodetest.Context(t),
+			licensing.Activate{Target: licensing.Target{Key: key}, Device: "pc", Receipt: receipt})
+		nodetest.WantError(t, err, nil)
+		return result.Receipt.IssuedAt
+	}
+	for _, c := range []struct {
+		name string
+		read bool
+	}{{"a read", true}, {"a lost swap", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			var clock nodetest.Clock
+			var key licensing.LicenseKey
+			change := sync.OnceFunc(func() {
+				suspend := licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: nodetest.Owner}}
+				if c.read {
+					_, _, err := other.ChangeLicense(nodetest.Context(t), nodetest.Owner,
+						service.LicenseChange{Key: key, Command: suspend})
+					nodetest.WantError(t, err, nil)
+				} else {
+					nodetest.MustActivate(t, other, key, "rival")
+				}
+				clock.Advance(late)
+			})
+			db := &storetest.Faulty{Store: nodetest.OpenStore(t)}
+			if c.read {
+				db.AfterLoad = func([]store.Snapshot) { change() }
+			} else {
+				db.OnCommit = func(store.Change) storetest.Fault { change(); return storetest.Fault{} }
+			}
+			key = nodetest.Grant(t, other, 0)
+			ask(other, key) // for today, there are receipts: so a read answers
+			if !c.read {
+				_, err := other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{
+					Target: licensing.Target{Key: key, Caller: nodetest.Owner}, Device: "pc"})
+				nodetest.WantError(t, err, nil)
+			}
+			n := nodetest.New(t, db, nodetest.WithClock(&clock))
+			before := clock.Now()
+			if issued := ask(n, key); issued.After(before) {
+				t.Errorf("the receipt is dated %v after the read began", issued.Sub(before))
+			}
+			if clock.Now().Sub(before) != late {
+				t.Error("the license did not change in between")
+			}
+		})
+	}
+}

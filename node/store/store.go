@@ -194,6 +194,8 @@ type Snapshot struct {
 	Token  Token
 	// Writer is the node that last wrote the license, if the store keeps that. Placement uses it.
 	Writer Incarnation
+	// AsOf is when the node asked for the snapshot; the node sets it. Zero: the store must still prove the snapshot.
+	AsOf time.Time
 }
 
 // Change is a set of writes for one transaction.
