@@ -68,8 +68,8 @@ func (c *Activate) change(r *Record, from, to *DeviceEntry, now time.Time) {
 	l := r.License
 	l.Changes = l.Changes.in(now)
 	l.Changes.Count++
-	r.voidDevice(&previous, l.Revision, now)
 	l.raise(now)
+	r.voidDevice(&previous, now)
 	if r.Listening {
 		_, differ := c.Components.compare(previous.Components)
 		r.recordDevice(EventDeviceChanged, c.By, now, d, jsonMember("previous_device_id", previous.ID),

@@ -277,8 +277,8 @@ func (r *Record) unbind(
 	entry.Device = Device{ID: removed.ID}
 	entry.Bound, entry.Changed, r.Changed = false, true, true
 	l.CurrentDevices--
-	r.voidDevice(&removed, l.Revision, now)
 	l.raise(now)
+	r.voidDevice(&removed, now)
 	if l.CurrentDevices <= l.MaxDevices {
 		l.AllowedOver = 0
 	}

@@ -232,7 +232,7 @@ func applyShown(r *Record, c Command, now time.Time) (Result, error) {
 		l.raise(now)
 	}
 	if after != before && r.receiptsOut(now) && before.voidsAll(&after) {
-		r.voidAll(revision)
+		r.voidAll()
 	}
 	if err == nil {
 		result.License.Revision = r.License.Revision

@@ -52,23 +52,23 @@ func (r *Record) receiptsOut(now time.Time) bool {
 	return until != 0 && (!r.ActsByTime || until.Begins().After(now))
 }
 
-// voidDevice voids the receipts of a device that loses its slot, up to a revision. A lease that has ended has ended the
-// receipts, too, unless the node must not act by its clock.
-func (r *Record) voidDevice(d *Device, revision uint64, now time.Time) {
+// voidDevice voids the receipts of a device that loses its slot, after the revision is raised. A lease that has ended
+// has ended the receipts, too, unless the node must not act by its clock.
+func (r *Record) voidDevice(d *Device, now time.Time) {
 	l := r.License
-	if revision == 0 || !r.receiptsOut(now) || r.ActsByTime && d.Lapsed(now) {
+	if l.Revision == 0 || !r.receiptsOut(now) || r.ActsByTime && d.Lapsed(now) {
 		return
 	}
 	if today := ReceiptDayOf(now); r.ActsByTime && l.Revocations.Day < today {
 		l.Revocations = RevocationCount{Day: today}
 	}
 	if int(l.Revocations.Count) >= l.revocationsADay() {
-		r.voidAll(revision)
+		r.voidAll()
 		return
 	}
 	l.Revocations.Count++ // the same whether commands are folded or not
 	// Not the end of the lease: the entry may replace one of an earlier and longer lease.
-	entry := Revocation{RevocationOf(l.Key.ID(), d.ID), revision, l.ReceiptsUntil}
+	entry := Revocation{RevocationOf(l.Key.ID(), d.ID), l.voided(), l.ReceiptsUntil}
 	for i := range r.Revocations {
 		if r.Revocations[i].Name == entry.Name {
 			r.Revocations[i] = entry
@@ -76,7 +76,7 @@ func (r *Record) voidDevice(d *Device, revision uint64, now time.Time) {
 		}
 	}
 	if len(r.Revocations) >= maxRevocationsTogether {
-		r.voidAll(revision)
+		r.voidAll()
 		return
 	}
 	r.Revocations = append(r.Revocations, entry)
@@ -96,11 +96,15 @@ func (l *License) revocationsADay() int {
 	return min(max(l.MaxDevices, maxRevocationsTogether), MaxRevocationsADay)
 }
 
-// voidAll voids all receipts of the license up to a revision. It replaces what the record voids already.
-func (r *Record) voidAll(revision uint64) {
+// voidAll voids all receipts of the license, after the revision is raised. It replaces what the record voids already.
+func (r *Record) voidAll() {
 	l := r.License
-	r.Revocations = append(r.Revocations[:0:0], Revocation{RevocationOf(l.Key.ID(), ""), revision, l.ReceiptsUntil})
+	r.Revocations = append(r.Revocations[:0:0], Revocation{RevocationOf(l.Key.ID(), ""), l.voided(), l.ReceiptsUntil})
 }
+
+// voided returns the highest revision that a change voids, once the change has raised the license's revision. Receipts
+// may have later revisions than the one before the change: a store lost them, which was restored from a backup.
+func (l *License) voided() uint64 { return l.Revision - 1 }
 
 // voidsAll reports whether a change of a license voids the receipts from before: it is suspended or revoked, has fewer
 // devices, an earlier end, or a new key.

@@ -317,3 +317,53 @@ func TestNoRevocationWithoutReceipts(t *testing.T) {
 		t.Errorf("a license without receipts has the entries %+v", r.Revocations)
 	}
 }
+
+// TestRevocationsAfterARestore: a change of a license that was restored from a backup voids the receipts that the lost
+// store has issued after the backup, and no receipt that the restored store issues later.
+func TestRevocationsAfterARestore(t *testing.T) {
+	for _, c := range []licensing.Command{
+		licensing.SuspendLicense{Target: ours}, licensing.RemoveDevice{Target: ours, Device: "pc"},
+	} {
+		r := licensed(func(l *licensing.License) { l.MaxDevices = 100 })
+		r.ActsByTime = true
+		for _, id := range []string{"pc", "other"} {
+			r.Devices[id] = &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
+		}
+		activate := licensing.Activate{Target: ours, Device: "pc", Receipt: licensing.AskReceipt(true, true, 0)}
+		must(t, &r, activate, noon)
+		backup := r.Clone()
+		must(t, &r, licensing.Activate{Target: ours, Device: "other"}, noon.Add(time.Hour))
+		must(t, &r, licensing.RemoveDevice{Target: ours, Device: "other"}, noon.Add(time.Hour))
+		lost := must(t, &r, activate, noon.Add(2*time.Hour))
+
+		must(t, &backup, c, noon.Add(3*time.Hour))
+		if len(backup.Revocations) != 1 {
+			t.Fatalf("%T: the entries are %+v", c, backup.Revocations)
+		}
+		entry := backup.Revocations[0]
+		if lost.License.Revision > entry.Revision {
+			t.Errorf("%T: the entry %+v does not void the receipt with revision %d", c, entry, lost.License.Revision)
+		}
+		must(t, &backup, licensing.ReinstateLicense{Target: ours}, noon.Add(3*time.Hour))
+		if later := must(t, &backup, activate, noon.Add(3*time.Hour)); later.License.Revision <= entry.Revision {
+			t.Errorf("%T: the entry %+v voids a later receipt with revision %d", c, entry, later.License.Revision)
+		}
+	}
+}
+
+// TestRevocationsOfAnUnknownReceipt: docs/guides/backup.md tells how to void receipts although the backup knows of no
+// receipt of the license.
+func TestRevocationsOfAnUnknownReceipt(t *testing.T) {
+	r := licensed(func(l *licensing.License) { l.MaxDevices = 100 })
+	r.ActsByTime = true
+	r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
+	backup := r.Clone()
+	activate := licensing.Activate{Target: ours, Device: "pc", Receipt: licensing.AskReceipt(true, true, 0)}
+	lost := must(t, &r, activate, noon)
+	must(t, &backup, activate, noon.Add(time.Hour))
+	must(t, &backup, licensing.SuspendLicense{Target: ours}, noon.Add(time.Hour))
+	if len(backup.Revocations) != 1 || backup.Revocations[0].Revision < lost.License.Revision ||
+		backup.Revocations[0].Until.Begins().Before(lost.Receipt.ExpiresAt) {
+		t.Errorf("the entries %+v do not void the receipt %+v", backup.Revocations, lost.Receipt)
+	}
+}
