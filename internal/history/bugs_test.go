@@ -86,7 +86,7 @@ const (
 func (r *run) plays(c clients) bool {
 	switch {
 	case r.bug.name == "":
-		return c == rollers && depth.Full() || c&(rollers|leaseRollers) == 0
+		return depth.Full() || c&(rollers|leaseRollers) == 0
 	case r.bug.among == 0:
 		return c == users
 	}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"licet/internal/depth"
@@ -27,6 +28,12 @@ func usualSeeds() int {
 // fixes what is asked for and what goes wrong, but not when: goroutines run as
 // they please, so that a seed that has failed may have to be played some times.
 func TestHistories(t *testing.T) {
+	var ended atomic.Int64
+	t.Cleanup(func() {
+		if depth.Full() && *seedCount >= usualSeeds() && ended.Load() == 0 {
+			t.Error("no history has a rollout that ended")
+		}
+	})
 	for i := range *seedCount {
 		seed := *firstSeed + uint64(i)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -36,6 +43,7 @@ func TestHistories(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			t.Log(res)
+			ended.Add(int64(res.timeline.endedRollouts()))
 			if res.timeline.crossings() == 0 {
 				t.Error("the usage of the account never crosses the warning")
 			}
@@ -79,11 +87,11 @@ func (res *result) String() string {
 		largest = max(largest, int(l.unknowns.Load()))
 	}
 	return fmt.Sprintf("seed %d: %d slots, %d lives of nodes, %d licenses, %d orders, %d operations %v (at most %d "+
-		"unknown of a license), %d by hops, %d revisions, %d leases lapsed, %d events (%s), %d of them notices, "+
-		"%d of usage that cross the warning %d times",
+		"unknown of a license), %d by hops, %d revisions, %d leases lapsed, %d rollouts ended, %d events (%s), "+
+		"%d of them notices, %d of usage that cross the warning %d times",
 		res.run.seed, len(res.run.slots), len(res.run.processes), len(res.run.licenses), len(res.timeline.orders),
 		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions, res.timeline.lapses(),
-		len(res.run.feed),
+		res.timeline.endedRollouts(), len(res.run.feed),
 		[...]string{"does not listen", "listens", "begins to listen"}[res.run.listening], res.run.expirings(),
 		len(res.timeline.usages), res.timeline.crossings())
 }

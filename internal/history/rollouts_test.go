@@ -262,6 +262,22 @@ func (r *run) rolled(t *timeline) (list []operation) {
 	return list
 }
 
+// endsRollout reports whether a revision of the product ends a rollout that was not canceled.
+func (t *timeline) endsRollout(n int) bool {
+	s := t.rollouts[n]
+	return s.ended != 0 && !s.canceled && (n == 0 || t.rollouts[n-1].ended != s.ended)
+}
+
+// endedRollouts counts the rollouts that ended and were not canceled.
+func (t *timeline) endedRollouts() (count int) {
+	for n := range t.rollouts {
+		if t.endsRollout(n) {
+			count++
+		}
+	}
+	return count
+}
+
 // rolledOut: once a rollout is done, it has counted each license of the product that was issued before once, and each
 // has had its terms since it began, unless more devices were bound. One revision may hold several changes of a license,
 // and shows what the last of them left, so that the limit that the rollout set may be in an event only. A license has
@@ -282,7 +298,7 @@ func (i *inspection) rolledOut(t *timeline) {
 		if s.failed > 0 {
 			i.add("rollouts", "%d licenses could not be changed: %+v", s.failed, s)
 		}
-		if s.ended == 0 || s.canceled || n > 0 && t.rollouts[n-1].ended == s.ended {
+		if !t.endsRollout(n) {
 			continue
 		}
 		terms, entitlements := i.run.rolledTerms(numberOf(s.by))
