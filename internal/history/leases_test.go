@@ -416,16 +416,12 @@ func TestModelOfLeases(t *testing.T) {
 	lease := func(current, limit int, from, end int64) output { return after(ok(current, limit), from, from, end) }
 	first := at(1, 2, bind(0), lease(1, 1, 0, length))
 	gone := length + leaseGuard
-	reissued := func(from int64) porcupine.Operation {
-		out := after(keys(ok(1, 1), 1), from, from, 0)
+	reissuedOf := func(limit, current int, from int64) porcupine.Operation {
+		out := after(keys(ok(current, limit), 1), from, from, 0)
 		out.Reissued = noon + from
 		return at(3, 4, renewed(1, false), out)
 	}
-	lapsedReissue := func(current int) output {
-		out := after(keys(ok(current, 2), 1), gone, gone, 0)
-		out.Reissued = noon + gone
-		return out
-	}
+	reissued := func(from int64) porcupine.Operation { return reissuedOf(1, 1, from) }
 	rolls := func(length, longest int64) porcupine.Operation {
 		return at(3, 4, input{Action: roll, Max: 1, Lease: length, Longest: longest},
 			output{Verdict: accepted, Later: true})
@@ -474,10 +470,21 @@ func TestModelOfLeases(t *testing.T) {
 		{"given back too late", true, history{floats(1), first,
 			at(3, 4, unbind(0), after(ok(0, 1), length, length, 0)),
 			at(5, 6, bind(1), lease(1, 1, length, 2*length))}},
-		{"reissued after a lease has gone", true, history{floats(2), at(1, 2, bind(0), lease(1, 2, 0, length)),
-			at(3, 4, renewed(1, false), lapsedReissue(0))}},
-		{"reissued with a lease too many", false, history{floats(2), at(1, 2, bind(0), lease(1, 2, 0, length)),
-			at(3, 4, renewed(1, false), lapsedReissue(2))}},
+		{"reissued after an activation has removed a lease", true, history{floats(2),
+			at(1, 1, bind(0), lease(1, 2, 0, length)), at(2, 2, bind(1), lease(1, 2, gone, gone+length)),
+			reissuedOf(2, 1, gone)}},
+		{"reissued, with fewer leases than are held", false, history{floats(2),
+			at(1, 2, bind(0), lease(1, 2, 0, length)), reissuedOf(2, 0, minute)}},
+		{"reissued, with the leases within the guard", true, history{floats(2),
+			at(1, 1, bind(0), lease(1, 2, 0, length)), at(2, 2, bind(1), lease(1, 2, gone-1, gone-1+length)),
+			reissuedOf(2, 2, gone-1)}},
+		{"reissued, without the leases within the guard", false, history{floats(2),
+			at(1, 1, bind(0), lease(1, 2, 0, length)), at(2, 2, bind(1), lease(1, 2, gone-1, gone-1+length)),
+			reissuedOf(2, 1, gone-1)}},
+		{"reissued, which removes no lease", false, history{floats(2),
+			at(1, 2, bind(0), lease(1, 2, 0, length)), reissuedOf(2, 0, gone)}},
+		{"reissued, with a lease too many", false, history{floats(2),
+			at(1, 2, bind(0), lease(1, 2, 0, length)), reissuedOf(2, 2, gone)}},
 		{"given back with a replaced key", true, history{floats(1), first, reissued(minute),
 			at(5, 6, givesBack, after(keys(ok(0, 1).removed(), 1), 2*minute, 2*minute, 0))}},
 		{"not given back with a replaced key", false, history{floats(1), first, reissued(minute),

@@ -331,7 +331,11 @@ func (e effect) explains(in input, out output) (state, bool) {
 		}
 		*latest = span{out.Reissued, out.Reissued}
 	}
-	if s.leases.length != 0 && f.Current < s.count() { // lapsed leases may have gone
+	if s.leases.length != 0 { // activations may have removed leases whose guard had passed by the stamp
+		least, _ := s.counted(s.leases.stamp, leaseGuard, s.devices)
+		if f.Current < least || f.Current > s.count() {
+			return s, false
+		}
 		f.Current = s.count()
 	}
 	return s, f == facts{
