@@ -81,6 +81,10 @@ func (p *payments) furtherPayment(
 		}
 	}
 	further, err := p.node.ReadPayment(ctx, order.Owner, named)
+	if invoice && err == nil && further == nil { // a second payment, which has begun a second subscription
+		further, err = p.node.ReadPayment(ctx, order.Owner,
+			licensing.Payment{Provider: provider.Name(), Reference: state.Payment})
+	}
 	if err != nil || further != nil {
 		return further, err
 	}
