@@ -79,9 +79,13 @@ func (r *refunds) SendRefundsDue(ctx context.Context) error {
 // number and the owner of order count. If background is set, sendRefund skips a refund that some node has tried
 // recently.
 func (r *refunds) sendRefund(ctx context.Context, order licensing.Order, background bool) (licensing.Order, error) {
+	before, err := r.node.Order(ctx, order.Owner, order.OrderNo)
+	if err != nil {
+		return licensing.Order{}, stillDue(err)
+	}
 	provider := r.providers.Of(order.Owner)
-	if provider == nil {
-		return r.refundWithoutProvider(ctx, order)
+	if provider == nil || before.AtProvider() && before.PaidThrough() != provider.Name() {
+		return r.refundWithoutProvider(ctx, before)
 	}
 	tried, err := r.node.TryRefund(ctx, order, background)
 	if err != nil {
@@ -133,12 +137,12 @@ func (r *refunds) closedRefund(
 	return order, nil
 }
 
-// refundWithoutProvider handles a due refund of an owner without a provider. It records the refund of an order whose
-// money no provider has. It withdraws the request for any other refund that no provider was asked for.
+// refundWithoutProvider handles a due refund of an owner who has no provider, or another one than the order. It records
+// the refund of an order whose money no provider has. It withdraws the request for any other refund that no provider
+// was asked for.
 func (r *refunds) refundWithoutProvider(ctx context.Context, order licensing.Order) (licensing.Order, error) {
-	order, err := r.node.Order(ctx, order.Owner, order.OrderNo)
-	if err != nil || !order.RefundDue {
-		return order, stillDue(err)
+	if !order.RefundDue {
+		return order, nil
 	}
 	if !order.AtProvider() {
 		return r.recordRefund(ctx, order, State{})

@@ -201,6 +201,34 @@ func TestProviderGone(t *testing.T) {
 	w.verify()
 }
 
+// TestProviderReplaced: the provider that an owner has now is not asked for a payment of the owner's earlier provider.
+// Both a request and the sweep end as without a provider.
+func TestProviderReplaced(t *testing.T) {
+	w := newFixture(t)
+	_, till := w.open(w.store, newTill(w.clock.now))
+	o := w.paid()
+	for range 2 {
+		if _, _, err := till.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+			licensing.ErrPaymentNotConfigured) {
+			t.Errorf("%v", err)
+		}
+		if w.now(o).RefundDue {
+			t.Error("a refund is due")
+		}
+	}
+	if _, _, _, err := w.node.RequestRefund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := till.SendRefundsDue(w.ctx); !errors.Is(err, licensing.ErrPaymentNotConfigured) {
+		t.Errorf("the sweep returns %v", err)
+	}
+	if w.now(o).RefundDue {
+		t.Error("after the sweep, a refund is due")
+	}
+	w.check("the provider is replaced", o, licensing.OrderPaid)
+	w.verify()
+}
+
 // TestPassAfterAnother: a pass finds a refund that another node tries first. The other node reports the result;
 // this pass neither calls the provider nor returns an error.
 func TestPassAfterAnother(t *testing.T) {
