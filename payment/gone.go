@@ -10,8 +10,8 @@ import (
 // A provider that does not know an object of our records mostly has another account's secret key, or a mistyped key. So
 // that answer is a failure like any other: the service asks again, and a paid checkout is recorded once the key is
 // right. A provider deletes nothing in live mode. In test mode, the shop may have deleted its test data, and the
-// service gives up in the end. Only the refunds of canceled orders and of second payments stay due: their buyers get all
-// back.
+// service gives up in the end. Only the refunds of canceled orders and of second payments stay due: their buyers get
+// all back.
 
 // goneAfter is how many questions about an order of test mode must fail before an unknown object counts as deleted. The
 // questions take more than two days; see licensing.PutOffAsk and licensing.TryRefund.

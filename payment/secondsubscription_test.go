@@ -62,8 +62,8 @@ func TestRefundOfSecondSubscription(t *testing.T) {
 	s.decide(dispute, false)
 	if now := s.order(o); now.AmountRefunded() != o.Amount || len(now.OpenReturns()) != 0 ||
 		now.SubscriptionStatus != licensing.SubscriptionActive || !now.RefundedAt.IsZero() {
-		t.Errorf("after a lost dispute: back %d, returns %+v, sub %s, refunded %s", now.AmountRefunded(), now.OpenReturns(),
-			now.SubscriptionStatus, now.RefundedAt)
+		t.Errorf("after a lost dispute: back %d, returns %+v, sub %s, refunded %s", now.AmountRefunded(),
+			now.OpenReturns(), now.SubscriptionStatus, now.RefundedAt)
 	}
 	s.verify()
 }
