@@ -20,7 +20,8 @@ type stored struct {
 }
 
 // states puts other states into the file of a device: of other devices, from before, altered, cut off, and no states. A
-// program that reads such a state does not run, and does not fail either: another activation is enough.
+// program that reads such a state does not run, and does not fail either: another activation is enough. With a state of
+// a later version, which has further members, the program runs.
 func (w *world) states(t *testing.T) {
 	p, other := w.listed(t), w.listed(t)
 	w.listed(t).suspend(t)
@@ -49,6 +50,16 @@ func (w *world) states(t *testing.T) {
 	document := receiptIn(t, text)
 	if !p.runs() {
 		t.Fatal("the program does not run with its own state")
+	}
+
+	later := alter(text, func(s *stored) {
+		for _, members := range []map[string]any{s.Documents, s.Seen, s.Lists} {
+			members["later"] = map[string]any{"version": 2}
+		}
+	})
+	later = strings.Replace(later, "{", `{"later":[2],`, 1)
+	if p.write(t, later); !p.runs() {
+		t.Error("the program does not run with a state that a later version has stored")
 	}
 
 	for name, state := range map[string]string{
@@ -80,9 +91,7 @@ func (w *world) states(t *testing.T) {
 			s.Seen["time"] = s.Seen["time"].(float64) + 365*86400
 		}),
 	} {
-		if err := os.WriteFile(p.device.State, []byte(state), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		p.write(t, state)
 		if p.runs() {
 			t.Errorf("the program runs with a state that is %s", name)
 		}
@@ -124,10 +133,7 @@ func (w *world) switched(t *testing.T) {
 			state stored
 			runs  bool
 		}{{s, false}, {later, true}} {
-			text := must[[]byte](t)(json.Marshal(c.state))
-			if err := os.WriteFile(p.device.State, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			p.write(t, string(must[[]byte](t)(json.Marshal(c.state))))
 			if got := p.does("activate"); got.OK != c.runs || p.runs() != c.runs {
 				t.Errorf("with times of %s: %+v, want %v", name, got, c.runs)
 			}
@@ -143,6 +149,14 @@ func receiptIn(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return s.Documents["receipt"].(string)
+}
+
+// write stores a state in the file of the device.
+func (p *listed) write(t *testing.T, state string) {
+	t.Helper()
+	if err := os.WriteFile(p.device.State, []byte(state), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // read returns the state of the device as it stands in its file.

@@ -297,7 +297,7 @@ def _parse_state(text: str) -> _State:
     """Returns the state of a text. A text that is none counts as no state: the program is not activated."""
     try:
         value = json.loads(text)
-        documents, seen = Documents(**value["documents"]), Seen(**value["seen"])
+        documents, seen = _known(Documents, value["documents"]), _known(Seen, value["seen"])
         owner = value.get("account_id", ""), value.get("mode", "")
         state = _State(value["license_key"], documents, seen, value["lists"], *owner)
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -309,6 +309,11 @@ def _parse_state(text: str) -> _State:
         and all(_is_like(each, {"license_id": "", "revision": 0}) for each in licenses)
     )
     return state if right else _State()
+
+
+def _known(kind: Any, members: dict[str, Any]) -> Any:
+    """Returns an object of the members that it knows: a later version may have stored further members."""
+    return kind(**{each.name: members[each.name] for each in dataclasses.fields(kind) if each.name in members})
 
 
 def _is_like(value: Any, model: Any) -> bool:
