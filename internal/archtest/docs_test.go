@@ -59,9 +59,9 @@ func checkPages(tree fs.FS) (violations []string, err error) {
 	return violations, err
 }
 
-// TestArchitectureNamesEveryPackage compares the list of packages in docs/explanation/architecture.md with the folders
-// of the module.
-func TestArchitectureNamesEveryPackage(t *testing.T) {
+// TestArchitectureListsThePackages compares the list of packages in docs/explanation/architecture.md with the folders
+// of the module, and its order with their imports.
+func TestArchitectureListsThePackages(t *testing.T) {
 	violations, err := checkArchitecture(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +71,9 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// checkArchitecture returns the packages that the architecture page does not name, and the folders that the page names
-// and that do not exist. The page lists packages in indented lines: a folder, and with two more spaces a folder in that
-// folder. Packages whose name ends in "test" need no line.
+// checkArchitecture returns the packages that the architecture page does not list or does not list above each package
+// that they import, and the folders that the page lists and that do not exist. Packages whose name ends in "test" need
+// no line.
 func checkArchitecture(tree fs.FS) (violations []string, err error) {
 	const page = "docs/explanation/architecture.md"
 	text, err := fs.ReadFile(tree, page)
@@ -82,38 +82,49 @@ func checkArchitecture(tree fs.FS) (violations []string, err error) {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## Packages and their order\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	var named []string
-	var above string
+	var listed []string
 	for _, line := range packageLine.FindAllStringSubmatch(section, -1) {
-		name := line[2]
-		if line[1] == "" {
-			above = name
-		} else {
-			name = path.Join(above, name)
-		}
-		named = append(named, name)
-		if _, err := fs.Stat(tree, name); err != nil {
-			violations = append(violations, page+" names "+name+", which is not a folder")
+		listed = append(listed, line[1])
+		if _, err := fs.Stat(tree, line[1]); err != nil {
+			violations = append(violations, page+" lists "+line[1]+", which is not a folder")
 		}
 	}
 	folders, err := load(tree, &report{fset: token.NewFileSet()})
 	for _, f := range folders {
-		if !strings.HasSuffix(f.dir, "test") && !slices.Contains(named, f.dir) {
-			violations = append(violations, page+" does not name the package "+f.dir)
+		at := slices.Index(listed, f.dir)
+		if at < 0 {
+			if !strings.HasSuffix(f.dir, "test") {
+				violations = append(violations, page+" does not list the package "+f.dir)
+			}
+			continue
+		}
+		for _, other := range listed[:at] {
+			if f.imports(other) {
+				violations = append(violations,
+					fmt.Sprintf("%s lists %s below %s, which it imports", page, f.dir, other))
+			}
 		}
 	}
 	return violations, err
 }
 
 // packageLine is a line of the list of packages: the folder, and what the package is for.
-var packageLine = regexp.MustCompile(`(?m)^    (  )?([a-z0-9/-]+)  +\S`)
+var packageLine = regexp.MustCompile(`(?m)^    ([a-z0-9/-]+)  +\S`)
 
 // TestArchitectureIsChecked checks the check.
 func TestArchitectureIsChecked(t *testing.T) {
-	source := &fstest.MapFile{Data: []byte("package x\n")}
+	importing := func(packages ...string) *fstest.MapFile {
+		text := "package x\n"
+		for _, p := range packages {
+			text += fmt.Sprintf("import %q\n", p)
+		}
+		return &fstest.MapFile{Data: []byte(text)}
+	}
 	got, err := checkArchitecture(fstest.MapFS{
-		"node/x.go": source, "node/store/x.go": source, "node/storetest/x.go": source, "kv/x.go": source,
-		"kv/internal/etcd/x.go": source, "kv/internal/layout/x.go": source, "store/x.go": source,
+		"node/x.go": importing("fmt", "licet/node/store"), "node/x_test.go": importing("licet/kv"),
+		"node/store/x.go": importing(), "node/storetest/x.go": importing("licet/kv"),
+		"kv/x.go": importing(), "kv/y.go": importing("licet/node/store", "licet/kv/internal/layout"),
+		"kv/internal/etcd/x.go": importing(), "kv/internal/layout/x.go": importing(), "store/x.go": importing(),
 		"docs/explanation/architecture.md": {Data: []byte(`# Architecture
 
     store   not in the list
@@ -121,10 +132,10 @@ func TestArchitectureIsChecked(t *testing.T) {
 ## Packages and their order
 
     node                the engine
-      store             interfaces
-      gone              not a folder
+    node/store          interfaces
+    node/gone           not a folder
     kv                  the store
-      internal/layout   keys
+    kv/internal/layout  keys
 
 ## Data
 
@@ -133,9 +144,10 @@ func TestArchitectureIsChecked(t *testing.T) {
 `)},
 	})
 	want := []string{
-		"docs/explanation/architecture.md names node/gone, which is not a folder",
-		"docs/explanation/architecture.md does not name the package kv/internal/etcd",
-		"docs/explanation/architecture.md does not name the package store",
+		"docs/explanation/architecture.md lists node/gone, which is not a folder",
+		"docs/explanation/architecture.md lists kv below node/store, which it imports",
+		"docs/explanation/architecture.md does not list the package kv/internal/etcd",
+		"docs/explanation/architecture.md does not list the package store",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("violations (-want +got), %v:\n%s", err, diff)

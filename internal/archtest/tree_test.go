@@ -39,6 +39,15 @@ func (f *folder) code() []*source {
 	return slices.DeleteFunc(slices.Clone(f.files), func(s *source) bool { return s.test })
 }
 
+// imports reports whether the package, apart from its tests, imports the package of another folder of the module.
+func (f *folder) imports(dir string) bool {
+	return slices.ContainsFunc(f.code(), func(s *source) bool {
+		return slices.ContainsFunc(s.syntax.Imports, func(spec *ast.ImportSpec) bool {
+			return importPath(spec) == module+"/"+dir
+		})
+	})
+}
+
 // report collects violations.
 type report struct {
 	fset *token.FileSet
