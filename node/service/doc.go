@@ -33,7 +33,7 @@
 //	issuing.go         orders for many licenses: issue all, revoke all
 //	orderchanges.go    cancel and refund orders
 //	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
-//	providerevents.go  which node reads the events at a payment provider, and how far they are read
+//	eventreading.go    takes the right to read the events at a payment provider; package payment reads
 //	outsidepayments.go record payments that a shop has received itself
 //	subscriptions.go   subscriptions and their invoices
 //	invoicerefunds.go  refunds of later invoices of subscriptions and of second payments, as the provider says
