@@ -1,10 +1,8 @@
 package delivery
 
 import (
-	"slices"
 	"time"
 
-	"licet/licensing"
 	"licet/node/service"
 )
 
@@ -35,11 +33,6 @@ func (q *queue) pageLimit(c *cursor, now time.Time) int {
 // newEvents notes that the feed may have new events.
 func (q *queue) newEvents() { q.feed.mayHaveMore = true }
 
-// wants reports whether the endpoint subscribes to a type of event.
-func (q *queue) wants(kind licensing.EventType) bool {
-	return q.endpoint.Types == nil || slices.Contains(q.endpoint.Types, kind)
-}
-
 // addPage takes a page that was requested in a generation of its cursor, and the endpoint that was read with
 // the page. If the endpoint's types have changed, the queue discards the events that it has read and not sent,
 // and the loop reads the page again behind the rest.
@@ -51,7 +44,7 @@ func (q *queue) addPage(c *cursor, generation int, page service.EventFeed, now t
 		return
 	}
 	before := c.place
-	c.add(page, q.wants)
+	c.add(page, q.endpoint.Wants)
 	if c == &q.feed {
 		if (c.place != before || q.behind() != q.storedBehind) && q.movedSince.IsZero() {
 			q.movedSince = now

@@ -86,8 +86,8 @@ func (in *newAPIKey) check(c *checks) {
 	in.signed = c.inheritedDemand("require_signature", in.RequireSignature)
 }
 
-// inheritedEnd checks the end of a new API key, which is not after the end of its creator. Without one the new key ends
-// with its creator.
+// inheritedEnd checks the end of a new API key, which must not be later than the end of its creator. Without an end,
+// the new key takes the end of its creator.
 func (c *checks) inheritedEnd(field string, in text) time.Time {
 	end := c.future(field, in)
 	switch {

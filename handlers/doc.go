@@ -6,9 +6,10 @@
 // error a request with several faults gets. docs/reference/api.md describes the contract.
 //
 //  1. Package connection wraps each connection, so that a refusal can close it properly. While the
-//     node is full, a connection refuses plain activations before fasthttp reads them (refusal.go).
+//     node is full, a connection refuses plain activations before fasthttp reads them; refusal.go here
+//     says which, and with which response.
 //  2. Package connection checks the head as soon as it is complete: its size, its framing, and the
-//     declared length of the body (server.go).
+//     declared length of the body. server.go here has the limits.
 //  3. The raw path selects a row of the table of routes (routes.go, routetable.go). Only then are the variables of
 //     the path decoded, once (routetable.go).
 //  4. request.go does what all routes share: request id, credentials and signature

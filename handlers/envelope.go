@@ -184,7 +184,7 @@ func set(h *fasthttp.ResponseHeader, name, value string) {
 }
 
 // overloaded returns the complete HTTP response to a connection beyond the limit. All such connections get the same
-// bytes, so the request id is none.
+// bytes, so its request id is the text "none".
 func (s *Server) overloaded() []byte {
 	const id = "none"
 	k := s.errors[licensing.ReasonOverloaded]

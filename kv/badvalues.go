@@ -73,14 +73,15 @@ func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) keyspace.Epoch {
 }
 
 // unreadableLedger reports whether an owner's ledger can't be read; err is the reason, and nil if the ledger can be
-// read. Then the owner gave up no events, as far as is known, until the next measurement rebuilds the ledger.
+// read. An owner with an unreadable ledger counts as having given up no events, until the next measurement rebuilds
+// the ledger.
 func (s *core) unreadableLedger(owner licensing.Owner, err error) bool {
 	return s.etcd.Unreadable(keyspace.LedgerKey(owner), "r/"+keyspace.OwnerPath(owner), err)
 }
 
 // unreadableUsage reports whether an owner's usage record can't be read; err is the reason, and nil if the record can
-// be read. Then the owner stores nothing, as far as is known, and the next change writes a new record: so a recount
-// of all owners does not end at this owner, and corrects the record.
+// be read. An owner with an unreadable usage record counts as storing nothing; the next change writes a new record.
+// So a recount of all owners does not end at this owner, and corrects the record.
 func (s *core) unreadableUsage(owner licensing.Owner, err error) bool {
 	return s.etcd.Unreadable(keyspace.UsageKey(owner), "s/"+keyspace.OwnerPath(owner), err)
 }

@@ -77,7 +77,7 @@ func (s *retention) markEvents(
 	if err := s.measureEvents(ctx, owners, measuring{from, state.epoch, state.trimmedEpoch, g, now}); err != nil {
 		return nil, err
 	}
-	// A mark that can't be read may be there, so the compare is not that there is none.
+	// An unreadable mark may exist, so the compare must not demand that no mark exists.
 	later := clientv3.ModRevision(keyspace.MarkKey(latest.Epoch +
 		1)).WithRange(clientv3.GetPrefixRangeEnd(keyspace.MarksPrefix))
 	response, err := s.etcd.Txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "<", marksAt+1)},
@@ -98,7 +98,7 @@ const (
 	// measureOwners is how many owners one request covers: for each owner it reads the ledger, and counts the keys of
 	// new events.
 	measureOwners = etcd.MaxOps / 2
-	// countWidth is how many epochs such a count spans at most, since etcd writes nothing while it counts. A pass over
+	// countWidth bounds the epochs in one such count: etcd writes nothing while it counts. A pass over
 	// more epochs reads each owner's events slice by slice instead.
 	countWidth = 4 * markRevisions
 )

@@ -223,8 +223,11 @@ func (s *epochs) OpenEpoch(ctx context.Context) error {
 	return err
 }
 
+// sealLabel names the requests that begin an epoch in the metrics, which keep the name of earlier versions.
+const sealLabel = "seal"
+
 func (s *epochs) beginEpoch(ctx context.Context) error {
-	response, err := s.etcd.Txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(keyspace.EpochKey, "")}, nil)
+	response, err := s.etcd.Txn(ctx, sealLabel, nil, []clientv3.Op{clientv3.OpPut(keyspace.EpochKey, "")}, nil)
 	if err != nil {
 		return etcd.Unavailable(err)
 	}
@@ -246,7 +249,7 @@ func (s *epochs) payEpoch(batch []*batchItem) error {
 
 // closeEpoch begins the epoch after from, unless another node has begun it.
 func (s *epochs) closeEpoch(ctx context.Context, from keyspace.Epoch) error {
-	response, err := s.etcd.Txn(ctx, "seal",
+	response, err := s.etcd.Txn(ctx, sealLabel,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.EpochKey), "=", int64(from))},
 		[]clientv3.Op{clientv3.OpPut(keyspace.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(keyspace.EpochKey)})
 	if err != nil {

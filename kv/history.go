@@ -235,8 +235,8 @@ func (s *feeds) searchHistory(
 	return historyPlace{}, nil
 }
 
-// latestIn finds in a directory the latest events of a record up to a number; the zero place if there are none. It
-// takes a key that can't be read for a key without events.
+// latestIn finds in a directory the latest events of a record up to a number; the zero place if there are none. A
+// key that can't be read counts as a key without events.
 func (s *feeds) latestIn(
 	ctx context.Context, dir *directory, record string, most uint64,
 ) (found historyPlace, err error) {

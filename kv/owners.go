@@ -77,7 +77,7 @@ func (s *epochs) readyForEvents(ctx context.Context, writes []eventWrite) error 
 		return nil
 	}
 	if known := s.fences.known(); known == 0 {
-		// A command that writes a record or two has not called OpenEpoch. The zero owner's turn is for the first epoch.
+		// A command that writes a record or two has not called OpenEpoch. The zero owner's lock is for the first epoch.
 		err := s.once(ctx, licensing.Owner{}, func() (bool, error) {
 			if known := s.fences.known(); known != 0 {
 				return true, nil

@@ -69,19 +69,23 @@ func (u *MasterUse) String() string {
 			"starts with another master key first in its ring", u.Roots))
 	}
 	if u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 {
-		needs = append(needs, "from it are derived "+u.secrets())
+		needs = append(needs, "derived from it: "+u.secrets())
 	}
 	return strings.Join(needs, "; ")
 }
 
 // secrets counts and names what is derived from the master key.
 func (u *MasterUse) secrets() string {
-	text := fmt.Sprintf("the secrets of %d API keys", u.Keys)
+	var parts []string
+	if u.Keys > 0 {
+		parts = append(parts, fmt.Sprintf("the secrets of %d API keys", u.Keys))
+	}
 	if u.Webhooks > 0 {
-		text += fmt.Sprintf(" and %d webhook endpoints", u.Webhooks)
+		parts = append(parts, fmt.Sprintf("the secrets of %d webhook endpoints", u.Webhooks))
 	}
 	if u.Previous > 0 {
-		text += fmt.Sprintf(" and, until %s, the secrets before of %d", u.Until.Format(time.RFC3339), u.Previous)
+		parts = append(parts,
+			fmt.Sprintf("until %s the previous secrets of %d", u.Until.Format(time.RFC3339), u.Previous))
 	}
 	var users []string
 	for _, user := range u.Users {
@@ -90,7 +94,7 @@ func (u *MasterUse) secrets() string {
 	if u.Keys+u.Webhooks+u.Previous > len(users) {
 		users = append(users, "…")
 	}
-	return text + ": " + strings.Join(users, ", ")
+	return strings.Join(parts, " and ") + ": " + strings.Join(users, ", ")
 }
 
 // MasterUsage is how master keys are used at one revision.
@@ -101,8 +105,8 @@ type MasterUsage struct {
 	// store verify shows them.
 	Unreadable      int
 	UnreadableNames []string
-	// The revisions of the marks that every change of an API key, of an endpoint of webhooks and of receipt keys
-	// replaces, and of the sealed id key.
+	// The revisions of the marks that changes replace (of API keys, of webhook endpoints, of receipt keys), and of the
+	// sealed id key.
 	mark, webhooksMark, idKey, receiptsMark int64
 }
 

@@ -53,8 +53,8 @@ func TestRetireMaster(t *testing.T) {
 	refused(kvtest.Time, "the secrets of 1 API keys: "+key.ID)
 	change(key, func(k *licensing.APIKey) error { return k.Rotate("new", kvtest.Time, time.Hour) })
 	ends := kvtest.Time.Add(time.Hour)
-	refused(kvtest.Time, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+key.ID)
-	refused(ends.Add(retireMargin-time.Millisecond), "the secrets before of 1")
+	refused(kvtest.Time, "until "+ends.Format(time.RFC3339)+" the previous secrets of 1: "+key.ID)
+	refused(ends.Add(retireMargin-time.Millisecond), "the previous secrets of 1")
 	uses := kvtest.Must(s.MasterUses(l.ctx(), ends))(t).Uses
 	if len(uses) != 2 || uses[0].ID != "new" || uses[0].Keys != 2 || uses[1].Previous != 1 ||
 		!uses[1].Until.Equal(ends) {

@@ -21,8 +21,8 @@ const (
 	// the salesStops-th entry on level 1, which on average is as far.
 	salesPage  = 1024
 	salesStops = 8
-	// salesSure is how many entries on level 1 only a span with far too many sales has. So such a span is refused
-	// before its sales are read.
+	// A span with more than salesSure entries on level 1 has far too many sales: the store refuses the span before it
+	// reads the sales.
 	salesSure = 4 * licensing.MaxReportSales / 128
 )
 

@@ -235,10 +235,10 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 		t.Error("the master key was retired although an endpoint was made meanwhile")
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: id, Enabled: new(false)})
-	refused(kvtest.Time, "the secrets of 0 API keys and 1 webhook endpoints: "+id)
+	refused(kvtest.Time, "derived from it: the secrets of 1 webhook endpoints: "+id)
 	l.hook(l.store, owner, licensing.RotateEndpointSecret{ID: id, MasterID: "m3", Overlap: time.Hour})
 	ends := kvtest.Time.Add(time.Hour)
-	refused(ends, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+id)
+	refused(ends, "until "+ends.Format(time.RFC3339)+" the previous secrets of 1: "+id)
 	if err := l.store.RetireMaster(ctx, "m2", ends.Add(retireMargin)); err != nil {
 		t.Error(err)
 	}

@@ -79,8 +79,8 @@ func (l *License) LeaseTime(now time.Time) time.Time {
 	return now
 }
 
-// stampAt returns the stamp of a swap. A node that must not act by its clock stamps with the license's last stamp: it
-// takes no lease and no device slot from other devices on its own word.
+// stampAt returns the stamp of a swap. A node that does not act by its clock reuses the license's last stamp, so its
+// clock takes no lease and no device slot away.
 func (r *Record) stampAt(now time.Time) time.Time {
 	if r.ActsByTime {
 		return r.License.LeaseTime(now)

@@ -52,8 +52,8 @@ func (r *Record) receiptsOut(now time.Time) bool {
 	return until != 0 && (!r.ActsByTime || until.Begins().After(now))
 }
 
-// voidDevice voids the receipts of a device that loses its slot, after the revision is raised. A lease that has ended
-// has ended the receipts, too, unless the node must not act by its clock.
+// voidDevice voids the receipts of a device that loses its slot, after the revision is raised. A lapsed lease has ended
+// its receipts already, unless the node does not act by its clock.
 func (r *Record) voidDevice(d *Device, now time.Time) {
 	l := r.License
 	if l.Revision == 0 || !r.receiptsOut(now) || r.ActsByTime && d.Lapsed(now) {

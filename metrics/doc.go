@@ -3,8 +3,8 @@
 // metrics for operators.
 //
 // Labels have few values. Where the values are known beforehand, the series exist from the start, so that
-// a rate includes the first event. No label holds a key, a device, an order or an address, and only that of leases in
-// use an account and a product. See docs/decisions/0023-metrics.md.
+// a rate includes the first event. No label holds a key, a device, an order or an
+// address. Only licet_leases_in_use has an account and a product. See docs/decisions/0023-metrics.md.
 //
 // Packages below: metrics/tracing exports traces, metrics/guard starts goroutines and counts their panics. The
 // dashboards and the alerts on these metrics are in deploy/observability and deploy/prometheus.

@@ -15,14 +15,13 @@ type contention struct {
 	owner     store.Incarnation // the node that the license is yielded to
 	until     time.Time         // when the license stops being yielded
 	span      time.Duration     // for how long the license was yielded last; 0: the next loss counts as the first
-	busy      bool              // the owner has said that it had other nodes' commands too
+	busy      bool              // the owner also had commands of other nodes
 	moves     int               // how often in a row the owner has named another owner
 	unserved  bool              // the owner before this one has served no command of a hop, and named this owner
-	keepUntil time.Time         // the license is not yielded before
+	keepUntil time.Time         // the node does not yield the license before this time
 
 	hosted time.Time // when another node sent commands on the license last
-	// redirected is since when other nodes have sent commands without a pause while the license was yielded;
-	// zero: they have not.
+	// redirected is the start of the current run of hops to the license while this node yields it; zero: no run.
 	redirected time.Time
 }
 

@@ -184,8 +184,8 @@ func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call) []*ca
 	return rest
 }
 
-// lacksReceipt reports whether the answer to a call of another node would lack its receipt, since this node can't date
-// it. The other node runs such a call itself: its clock may be compared.
+// lacksReceipt reports whether this node can't date the receipt of a hopped call. The sender then runs the call: the
+// sender's clock may be compared.
 func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
 	if !c.hopped {
 		return false

@@ -118,9 +118,9 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 	}
 }
 
-// maySearch answers the calls that need lapsed leases or inactive devices that a snapshot does not have, if the license
-// or its owner has read or written too much. It returns the other calls, and up to which time they need such devices;
-// zero: they need none.
+// maySearch refuses calls that need lapsed leases or inactive devices that a snapshot does not have, if their license
+// or owner has used up its limit. It returns the other calls, and up to which time they need such devices; zero: they
+// need none.
 func (s *runner) maySearch(record *licensing.Record, calls []*call) (rest []*call, lapsedBy time.Time) {
 	if !s.needsSearch(record, calls) {
 		return calls, time.Time{}
@@ -183,7 +183,7 @@ func writerOf(rivals []store.Snapshot) store.Incarnation {
 // stillWanted drops the calls that were answered with "outcome unknown": an answered command is never run again.
 func stillWanted(calls []*call) []*call {
 	unwanted := func(c *call) bool { return c.state.Load() != callTaken || c.isOver() }
-	if !slices.ContainsFunc(calls, unwanted) { // as of most turns
+	if !slices.ContainsFunc(calls, unwanted) { // true in most turns
 		return calls
 	}
 	return slices.DeleteFunc(slices.Clone(calls), unwanted)

@@ -14,8 +14,8 @@ import (
 type backend struct {
 	node      *service.Service
 	providers Providers
-	// asks holds the turns of callers who ask about the same object, by the number of the order or the id of the
-	// dispute. Fairly bounds how many ask at the same time.
+	// asks holds the locks of objects that callers ask about, by the number of the order or the id of the dispute.
+	// Fairly bounds how many ask at the same time.
 	asks *fair.Places[string]
 }
 

@@ -182,9 +182,8 @@ type Change struct {
 	Amount int64 // renew for another amount, in the minor unit of ISO 4217
 	// Prorate: the buyer pays the difference for the rest of the period at once, or gets a credit.
 	Prorate bool
-	// Once is our number of the change; empty: it has none. A provider makes the change once for each number, so a call
-	// that arrives late undoes nothing. After a change of the amount, the provider tells the number along with the
-	// state of the subscription.
+	// Once is our id of the change; empty: none. The provider makes each id once, so a call that arrives late undoes
+	// nothing. After a change of the amount, the provider returns the id with the state of the subscription.
 	Once string
 }
 

@@ -67,7 +67,7 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 	for i, source := range sources {
 		owners[i], shared[source.Owner] = source.Owner, source.Shared
 	}
-	return d.node.EachProviderEvents(ctx, owners, func(ctx context.Context, turn *service.EventTurn) error {
+	return d.node.EachProviderEvents(ctx, owners, func(ctx context.Context, turn *service.EventReading) error {
 		r := eventReader{
 			callbacks: d.callbacks, provider: d.providers.Of(turn.Owner), turn: turn, shared: shared[turn.Owner],
 		}
@@ -82,7 +82,7 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 type eventReader struct {
 	*callbacks
 	provider Provider
-	turn     *service.EventTurn
+	turn     *service.EventReading
 	shared   func(licensing.Owner) bool
 	done     map[Object]bool // recorded or given up in this turn
 }

@@ -69,7 +69,7 @@ func KeyID(key ed25519.PublicKey) string {
 	return encoding.EncodeToString(sum[:])
 }
 
-// KeyIDOf returns the id of a public key in base64url; empty if the text is none.
+// KeyIDOf returns the id of a public key in base64url; empty if the text is not a key.
 func KeyIDOf(public string) string {
 	raw, err := unbase64(public)
 	if err != nil || len(raw) != ed25519.PublicKeySize {

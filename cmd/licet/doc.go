@@ -1,8 +1,9 @@
 // Command licet runs the licensing and order service, calls a service, and works on a store. This package holds flags,
 // wiring and signals.
 //
-// A command that works on etcd or serves is here: licet dev, serve, doctor, and licet store with its commands. A
-// command that calls a service is in internal/cli. Where both have a command, such as licet keys and licet store keys,
+// A command that works on etcd or serves is here: licet dev, serve, doctor, and licet store with its commands. So are
+// licet payments connect stripe, which calls only Stripe, and licet version. A command that calls a service is in
+// internal/cli. Where both have a command, such as licet keys and licet store keys,
 // the one in internal/cli uses package client, and the one here opens a kv.Store.
 //
 // The commands here hold flags and output; the work is elsewhere:

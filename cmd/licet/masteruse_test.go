@@ -100,7 +100,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		t.Errorf("the old one: %+v", row)
 	}
 	good(child.text("id"), rotate(child.text("id"), "PT0S"))
-	if got := retire(oldID); got.code != exitFailed || !strings.Contains(got.stderr, "the secrets before of 1") {
+	if got := retire(oldID); got.code != exitFailed || !strings.Contains(got.stderr, "the previous secrets of 1") {
 		t.Errorf("retired while a secret before is good: %+v", got)
 	}
 	good(shop.ID, rotate(shop.ID, "PT0S"))

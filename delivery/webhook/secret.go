@@ -3,7 +3,6 @@ package webhook
 import (
 	"encoding/base64"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -12,23 +11,13 @@ import (
 
 const (
 	secretPrefix  = "whsec_"
-	secretSize    = 32 // bytes of a new secret
 	minSecretSize = 24 // as Standard Webhooks 1.0 says
 	maxSecretSize = 64
 )
 
-// Secret signs the messages to one endpoint. Make it with [NewSecret] or [ParseSecret].
+// Secret signs the messages to one endpoint. Make it with [ParseSecret].
 type Secret struct {
 	key string // a string, so that secrets are comparable and immutable
-}
-
-// NewSecret reads a new secret from entropy, such as crypto/rand.Reader.
-func NewSecret(entropy io.Reader) (Secret, error) {
-	key := make([]byte, secretSize)
-	if _, err := io.ReadFull(entropy, key); err != nil {
-		return Secret{}, fmt.Errorf("entropy for a webhook secret: %w", err)
-	}
-	return Secret{string(key)}, nil
 }
 
 // ParseSecret parses a secret in the form of [Secret.Text]. Its error does not quote the text.
@@ -53,31 +42,6 @@ func (s Secret) String() string { return secretPrefix + "…" }
 
 // GoString hides the secret for %#v.
 func (s Secret) GoString() string { return s.String() }
-
-// Secrets are the secrets of one endpoint: the current secret, and the previous secret while the current one is
-// new.
-type Secrets struct {
-	Current       Secret
-	Previous      Secret
-	PreviousUntil time.Time // zero: there is no previous secret
-}
-
-// Rotate makes fresh the current secret. The current secret becomes the previous one and stays valid for overlap.
-// At most two secrets are valid.
-func (s Secrets) Rotate(fresh Secret, now time.Time, overlap time.Duration) Secrets {
-	if overlap <= 0 {
-		return Secrets{Current: fresh}
-	}
-	return Secrets{Current: fresh, Previous: s.Current, PreviousUntil: now.Add(overlap)}
-}
-
-// Live returns the secrets that are valid now, newest first.
-func (s Secrets) Live(now time.Time) []Secret {
-	if now.Before(s.PreviousUntil) {
-		return []Secret{s.Current, s.Previous}
-	}
-	return []Secret{s.Current}
-}
 
 // signature returns the value of the header webhook-signature.
 func signature(secrets []Secret, id string, at time.Time, body []byte) (string, error) {

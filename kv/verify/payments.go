@@ -136,7 +136,7 @@ func checkDispute(p *licensing.Payment, bad func(rule, format string, args ...an
 	}
 }
 
-// checkDisputes checks what an order tells about its open disputes.
+// checkDisputes checks the order's fields about open disputes.
 func checkDisputes(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	left := o.PaidAmount() - o.RefundedAmount()
 	if o.RefundDue && (o.RefundPending || o.RefundTries > 0) { // the provider may have taken the refund
@@ -169,7 +169,7 @@ func checkRefunds(o *licensing.Order, bad func(rule, format string, args ...any)
 	}
 }
 
-// checkSubscription checks what an order tells about its subscription.
+// checkSubscription checks the order's fields about its subscription.
 func checkSubscription(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	known := slices.Contains(licensing.SubscriptionStatuses(), o.SubscriptionStatus)
 	switch {
@@ -204,7 +204,7 @@ func plausibleChange(o *licensing.Order) bool {
 		o.SubscriptionStatus != licensing.SubscriptionCanceled
 }
 
-// checkCheckout checks what an order tells about its checkout at a payment provider.
+// checkCheckout checks the order's fields about its checkout at a payment provider.
 func checkCheckout(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	switch {
 	case o.Attempt < 0, o.Attempt == 0 && (o.Checkout != "" || !o.CheckoutEnds.IsZero() || o.CheckoutOpen()):

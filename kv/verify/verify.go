@@ -191,7 +191,8 @@ func (v *verification) families() []family {
 	return families
 }
 
-// Prefixes returns the prefixes of all kinds of keys in their order, as families do.
+// Prefixes returns the prefixes of all kinds of keys in their order, as families do. Only tests of package kv call it:
+// they find kinds of keys that licet store verify would miss.
 func Prefixes() []string {
 	var prefixes []string
 	for _, f := range newVerification(nil, Config{}).families() {

@@ -57,8 +57,8 @@ func (c *Comparison) date(v verdict, others []bounds, elapsed time.Duration) *li
 	return c.dating.clock
 }
 
-// spread returns how far the earliest and the latest clock are apart at most, this node's own included, as far as the
-// bounds say. compared reports whether all of them do.
+// spread returns the upper bounds of how far this node's clock is ahead of the earliest clock, and of the distance
+// between the earliest and the latest clock, this node's own included. compared reports whether all bounds are known.
 func spread(others []bounds) (clock licensing.DocumentClock, compared bool) {
 	compared = true
 	latest := time.Duration(0)

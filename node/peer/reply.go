@@ -37,9 +37,9 @@ type answer struct {
 	Error          *licensing.Error
 }
 
-// license is a license without its id, which the hop has, without its number of devices, which the answer has along
-// with the revision for receipts, and without what callers don't need: the counters of its events, its notices, the
-// times of its leases, the terms of its receipts, and the terms that say which devices lose their device slots.
+// license omits what the hop has already (the id), what the answer has already (the number of devices and the revision
+// for receipts), and what callers don't need: the counters of events, the notices, the times of leases, the terms of
+// receipts, and the terms that say which devices lose their device slots.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
 	KeyPrefix                         string

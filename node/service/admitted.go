@@ -2,24 +2,11 @@ package service
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"net/netip"
-	"time"
 
-	"github.com/oklog/ulid/v2"
-	"github.com/prometheus/client_golang/prometheus"
-
-	"licet/internal/fair"
 	"licet/licensing"
 	"licet/node"
-	"licet/node/store"
 )
-
-// maxClaimTries bounds how often a request is tried after another request has written one of its
-// records first.
-const maxClaimTries = 4
 
 // admitted runs work while it holds an admission place of an owner. Without a free place it returns
 // ErrOverloaded.
@@ -50,103 +37,3 @@ func (c *core) callerShare(owner licensing.Owner, network netip.Addr) node.Share
 	}
 	return c.engine.OwnerShare(owner)
 }
-
-// admittedToList runs read as admitted does, and also enters the gate of lists.
-func admittedToList[T any](ctx context.Context, c *core, owner licensing.Owner, read func() (T, error)) (T, error) {
-	return admitted(ctx, c, owner, func(node.Place) (result T, err error) {
-		if err := c.lists.enter(ctx, owner); err != nil {
-			return result, err
-		}
-		defer c.lists.leave(owner)
-		return read()
-	})
-}
-
-// idempotent runs a request that may carry an Idempotency-Key. This node runs no other request with
-// the same owner and key at the same time. stale is the error if the request can no longer be made;
-// nil if it can. Draining the node waits until idempotent has returned.
-func idempotent[T any](
-	ctx context.Context, c *core, owner licensing.Owner, key *node.Once, stale error,
-	do func(node.Place, *node.Claim) (result T, replayed bool, err error),
-) (result T, replayed bool, err error) {
-	if err := c.engine.StartWork(); err != nil {
-		return result, false, err
-	}
-	defer c.engine.EndWork()
-	if key != nil && stale == nil {
-		stale = c.budgets.refuseClaim(owner)
-	}
-	result, err = admitted(ctx, c, owner, func(place node.Place) (result T, err error) {
-		claim, end, err := c.engine.BeginOnce(owner, key, stale)
-		if err != nil {
-			return result, err
-		}
-		defer end()
-		result, replayed, err = do(place, claim)
-		return result, err
-	})
-	return result, replayed, err
-}
-
-// retryConflicts calls try until try does not fail with ErrClaimTaken: another request has written one
-// of the records first. After maxClaimTries calls it returns ErrUnavailable.
-func retryConflicts(try func() error) error {
-	for range maxClaimTries {
-		if err := try(); !errors.Is(err, store.ErrClaimTaken) {
-			return err
-		}
-	}
-	return licensing.ErrUnavailable
-}
-
-// NewULID returns a new id. what names the object in an error message.
-func NewULID(now time.Time, entropy io.Reader, what string) (string, error) {
-	id, err := ulid.New(ulid.Timestamp(now), entropy)
-	if err != nil {
-		return "", fmt.Errorf("make the id of %s: %w", what, err)
-	}
-	return id.String(), nil
-}
-
-const (
-	// listsAtOnce bounds the pages of lists that the node reads at the same time. A page takes up to some megabytes
-	// and 25 requests to the store, many times the cost of a command. With 16 places, the pages of one owner took up to
-	// half of the processor time of a machine with two cores.
-	listsAtOnce = 8
-	// redactionsAtOnce bounds the redactions under way. Each of them changes up to dueConcurrency orders at the same
-	// time.
-	redactionsAtOnce = 16
-	// gateWaiting bounds the requests that wait at a gate. Each holds an admission place that a command could use.
-	gateWaiting = 16
-)
-
-// gate bounds how much work of one expensive kind the node does at the same time. Owners share the places,
-// also the places to wait in: an owner may take every free place.
-type gate struct {
-	places *fair.Places[licensing.Owner]
-	shed   prometheus.Counter // refusals
-}
-
-func newGate(atOnce int, shed prometheus.Counter) *gate {
-	return &gate{fair.New[licensing.Owner](fair.Config{Places: atOnce, Waiting: gateWaiting}), shed}
-}
-
-// enter waits until the owner may begin the work, or fails with ErrOverloaded. It also fails if what the owner has read
-// during the wait was too much: see [store.Reads]. After a nil error the caller must call leave.
-func (g *gate) enter(ctx context.Context, owner licensing.Owner) error {
-	if g.places.TryEnter(owner) {
-		return nil
-	}
-	if g.places.Enter(ctx, owner) != nil {
-		g.shed.Inc()
-		return licensing.ErrOverloaded
-	}
-	if err := store.ReadsOf(ctx).Refusal(); err != nil {
-		g.places.Leave(owner)
-		return err
-	}
-	return nil
-}
-
-// leave ends the work that enter has allowed.
-func (g *gate) leave(owner licensing.Owner) { g.places.Leave(owner) }

@@ -19,8 +19,7 @@ const (
 	// rememberedMatchings is how many owners with external keys a node remembers. It remembers no owner without them:
 	// another node may store the first one at any time, and the next activation must find it.
 	rememberedMatchings = 10_000
-	// aliasLife is how long a node trusts what it remembers. Neither ever changes in a store, but a restore of an older
-	// backup may bring other data.
+	// aliasLife is how long a node caches an alias. Aliases never change, except by a restore of an older backup.
 	aliasLife = 10 * time.Minute
 )
 

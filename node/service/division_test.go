@@ -9,7 +9,7 @@ import (
 )
 
 // TestEachSlotHasOneNode: the nodes divide the slots about evenly. If a node goes, only its slots change hands. Over
-// some turns each slot changes hands.
+// some periods each slot changes hands.
 func TestEachSlotHasOneNode(t *testing.T) {
 	t.Parallel()
 	nodes := []store.Incarnation{{1}, {2, 2}, {0, 0, 3}, {9, 9, 9, 9}}
@@ -28,7 +28,7 @@ func TestEachSlotHasOneNode(t *testing.T) {
 			kept++
 		}
 		if kept == 64 {
-			t.Errorf("slot %v stays with %x for 64 turns", slot, owner)
+			t.Errorf("slot %v stays with %x for 64 periods", slot, owner)
 		}
 	}
 	for _, n := range nodes {

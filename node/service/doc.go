@@ -28,7 +28,10 @@
 // The map of the package:
 //
 //	service.go         the service: its parts, settings and shutdown
-//	admitted.go        what use cases share: admission places, gates, Idempotency-Keys, retries, ids
+//	admitted.go        admission places
+//	gates.go           limits of expensive work, such as pages of lists
+//	idempotent.go      Idempotency-Keys, and retries after conflicts of claims
+//	ids.go             new ULIDs
 //	orders.go          create, read and pay orders
 //	issuing.go         orders for many licenses: issue all, revoke all
 //	orderchanges.go    cancel and refund orders

@@ -8,13 +8,13 @@ import (
 	"licet/node/store"
 )
 
-// EventTurn is a node's turn to read the events of an account at a payment provider: no other node reads them
+// EventReading is a node's right to read the events of an account at a payment provider: no other node reads the events
 // meanwhile.
-type EventTurn struct {
+type EventReading struct {
 	Owner licensing.Owner      // of the account; without an account id: of the account that other owners share
 	Read  store.ProviderEvents // how far they are read; for the caller to change
 	Now   time.Time            // the node's
-	// Rest is how long no node reads the events after this turn; for the caller to change.
+	// Rest is how long no node reads the events after End; for the caller to change.
 	Rest time.Duration
 
 	sweeps   *Sweeps
@@ -22,9 +22,9 @@ type EventTurn struct {
 }
 
 // EachProviderEvents calls read for the accounts at payment providers whose events are due to be read, some at the same
-// time. One node at a time has the turn of an account. read has less than dueTimeout; then another node may go on.
+// time. One node at a time reads the events of an account. read has less than dueTimeout; then another node may go on.
 func (s *Sweeps) EachProviderEvents(
-	ctx context.Context, accounts []licensing.Owner, read func(context.Context, *EventTurn) error,
+	ctx context.Context, accounts []licensing.Owner, read func(context.Context, *EventReading) error,
 ) error {
 	if _, err := s.timeToActBy(); err != nil {
 		return err
@@ -43,18 +43,19 @@ func (s *Sweeps) EachProviderEvents(
 		mine = append(mine, bySlot[slot]...)
 	}
 	_, failed := s.doEach(ctx, mine, s.whileTrusted(func(ctx context.Context, ref licensing.Ref) error {
-		turn, err := s.takeTurn(ctx, ref.Owner)
-		if err != nil || turn == nil {
+		reading, err := s.beginReading(ctx, ref.Owner)
+		if err != nil || reading == nil {
 			return err
 		}
-		return read(ctx, turn)
+		return read(ctx, reading)
 	}))
 	return failed
 }
 
-// takeTurn takes the turn of an account; nil: the events are not due, or another node has the turn. Nodes bound their
-// requests by the time of the next turn, so it is stored before the first request.
-func (s *Sweeps) takeTurn(ctx context.Context, owner licensing.Owner) (*EventTurn, error) {
+// beginReading takes the right to read the events of an account; nil: the events are not due, or another node reads
+// them. beginReading stores when the next node may read, before the first request to the provider: nodes bound their
+// requests by that time.
+func (s *Sweeps) beginReading(ctx context.Context, owner licensing.Owner) (*EventReading, error) {
 	now := s.engine.Now()
 	read, revision, err := s.cfg.Sweeps.ReadProviderEvents(ctx, owner)
 	// A clock that was days ahead may have set Next.
@@ -66,22 +67,23 @@ func (s *Sweeps) takeTurn(ctx context.Context, owner licensing.Owner) (*EventTur
 	if err != nil || revision == 0 {
 		return nil, err
 	}
-	return &EventTurn{owner, read, now, s.cfg.SweepEvery / 2, s, revision}, nil
+	return &EventReading{owner, read, now, s.cfg.SweepEvery / 2, s, revision}, nil
 }
 
-// maxEventRest is the longest EventTurn.Rest.
+// maxEventRest is the longest EventReading.Rest.
 const maxEventRest = time.Hour
 
-// Keep stores how far the events are read, and keeps the turn. It reports whether the node has the turn still.
-func (t *EventTurn) Keep(ctx context.Context) (mine bool, err error) {
-	t.revision, err = t.sweeps.cfg.Sweeps.PutProviderEvents(ctx, t.Owner, t.Read, t.revision)
-	return t.revision != 0, err
+// Keep stores how far the events are read, and keeps the right to read. It reports whether the node still has the
+// right.
+func (r *EventReading) Keep(ctx context.Context) (mine bool, err error) {
+	r.revision, err = r.sweeps.cfg.Sweeps.PutProviderEvents(ctx, r.Owner, r.Read, r.revision)
+	return r.revision != 0, err
 }
 
-// End stores how far the events are read, and ends the turn.
-func (t *EventTurn) End(ctx context.Context) error {
-	t.Read.Next = t.sweeps.engine.Now().Add(min(t.Rest, maxEventRest))
-	_, err := t.Keep(ctx)
+// End stores how far the events are read, and gives up the right to read.
+func (r *EventReading) End(ctx context.Context) error {
+	r.Read.Next = r.sweeps.engine.Now().Add(min(r.Rest, maxEventRest))
+	_, err := r.Keep(ctx)
 	return err
 }
 

@@ -363,8 +363,8 @@ func (o *Orders) payTogether(
 	})
 }
 
-// checkUpgrade replaces the key of the trial that an order names by its first key, and refuses a license that is none
-// of a trial of the order's product.
+// checkUpgrade resolves the key of the trial that an order names to the trial's first key. It refuses a license that is
+// not of a trial of the order's product.
 func (o *Orders) checkUpgrade(ctx context.Context, owner licensing.Owner, in *NewOrder) error {
 	if in.UpgradeOf.IsZero() {
 		return nil

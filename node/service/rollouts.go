@@ -110,7 +110,7 @@ func (r *Rollouts) start(ref licensing.Ref) error {
 // rollouts that have waited for longer. Between two steps it rests for as long as the step before took. It measures by
 // a clock that can't be set: else a step of the node's clock could make a rest of hours.
 func (r *Rollouts) run(ref licensing.Ref) {
-	for began := time.Now(); time.Since(began) < passesPerTurn*r.cfg.SweepEvery; {
+	for began := time.Now(); time.Since(began) < passesPerPeriod*r.cfg.SweepEvery; {
 		at := time.Now()
 		more, err := r.step(ref)
 		if err != nil && !putOff(err) && !licensing.NotExecuted(err) {

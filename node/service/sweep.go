@@ -199,7 +199,7 @@ func (s *Sweeps) countRefundsDue(ctx context.Context) (count int, err error) {
 	return count, err
 }
 
-// duePlace names a part of what is due: in a slot, all spans of a kind that have a beginning, or none.
+// duePlace identifies due work by its kind, its slot, and whether its span has a start.
 type duePlace struct {
 	kind  licensing.DueKind
 	since bool

@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// ProviderEvents says how far the nodes have read the events of an account at a payment provider. All times but Next
-// and those of Again are the provider's.
+// ProviderEvents says how far the nodes have read the events of an account at a payment provider. All times
+// are by the provider's clock, except Next and the times in Again.
 type ProviderEvents struct {
 	From time.Time // the events before have been read; zero: none
 	// To is the end of what the pass under way reads; zero: no pass is under way. A pass reads from the newest event

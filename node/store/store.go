@@ -117,8 +117,8 @@ type Sweeps interface {
 	SweepRevocations(ctx context.Context, today licensing.ReceiptDay) (removed int, err error)
 
 	// ReadProviderEvents returns how far the events of an account at a payment provider are read, and the revision for
-	// PutProviderEvents; 0: nothing is stored. The account is that of an owner, or without an account id that of all
-	// owners who have none of their own.
+	// PutProviderEvents; 0: nothing is stored. The account belongs to one owner. Without an account id, all owners
+	// without an account of their own share it.
 	ReadProviderEvents(ctx context.Context, owner licensing.Owner) (read ProviderEvents, revision int64, err error)
 
 	// PutProviderEvents stores how far the events are read, unless it was stored since the revision. It returns the
@@ -178,8 +178,8 @@ type Want struct {
 	Ref      licensing.Ref
 	Devices  []string
 	Metadata bool // of a license
-	// LapsedBy, if set, demands up to MaxLapsed further devices of a license: those whose leases ended by then. Only
-	// Load finds them, which may take a read of all devices. Devices must name no more than MaxWithLapsed.
+	// If LapsedBy is set, Load also returns up to MaxLapsed devices whose leases ended by LapsedBy. Recall does not
+	// find them: that may take a read of all devices. Devices must name no more than MaxWithLapsed.
 	LapsedBy time.Time
 }
 

@@ -199,8 +199,8 @@ func (p *Provider) refundState(refund *sdk.Refund) (payment.State, error) {
 	return withAmount(withCharged(state, refund.Charge), refund.Amount, refund.Currency)
 }
 
-// withCharged returns a state of a refund or a dispute with what the buyer was charged, with tax. An id alone, of a
-// charge that is not expanded, tells nothing.
+// withCharged adds the charged amount, with tax, to the state of a refund or a dispute. A charge that was not expanded
+// adds nothing.
 func withCharged(state payment.State, charge *sdk.Charge) payment.State {
 	if charge == nil || charge.Amount == 0 {
 		return state
@@ -212,7 +212,7 @@ func withCharged(state payment.State, charge *sdk.Charge) payment.State {
 	return state
 }
 
-// addCharge adds what the charge of a payment tells: when it was paid, and the fee.
+// addCharge adds the fee of the charge of a payment, and when the payment was made.
 func addCharge(state *payment.State, intent *sdk.PaymentIntent) {
 	charge := intent.LatestCharge
 	if charge == nil || charge.Status != sdk.ChargeStatusSucceeded {

@@ -20,7 +20,7 @@ type load struct {
 
 // under puts a load on the Service, and calls do meanwhile. The load fails if k6 misses a threshold of the scenario, or
 // if an acknowledged result is lost. Answers may take longer than on an idle machine.
-func (r *run1) under(ctx context.Context, l load, do func(context.Context) error) error {
+func (r *walk) under(ctx context.Context, l load, do func(context.Context) error) error {
 	key, err := r.variable("LICET_API_KEY")
 	if err != nil {
 		return err

@@ -122,7 +122,7 @@ func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
 			})
 		err = errors.Join(err, down)
 	}()
-	r := &run1{cluster: c, page: p, report: report, cfg: cfg}
+	r := &walk{cluster: c, page: p, report: report, cfg: cfg}
 	err = r.steps(ctx)
 	if cfg.hold && ctx.Err() == nil {
 		report.say("the cluster stays until Ctrl-C. To look at it: %s", c.hint())

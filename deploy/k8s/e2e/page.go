@@ -58,7 +58,7 @@ func (p *page) unrun() []string {
 // block runs one block as a reader of the page does: in the folder of the repository, in a
 // shell that knows what earlier blocks have set. It returns the output, which is in the
 // logs too.
-func (r *run1) block(ctx context.Context, name string) (string, error) {
+func (r *walk) block(ctx context.Context, name string) (string, error) {
 	text, ok := r.page.text[name]
 	if !ok {
 		return "", fmt.Errorf("%s has no block named %q", pagePath, name)
@@ -68,7 +68,7 @@ func (r *run1) block(ctx context.Context, name string) (string, error) {
 }
 
 // blocks runs blocks one after the other, until one fails.
-func (r *run1) blocks(ctx context.Context, names ...string) error {
+func (r *walk) blocks(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if _, err := r.block(ctx, name); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (r *run1) blocks(ctx context.Context, names ...string) error {
 }
 
 // shell runs lines as block does.
-func (r *run1) shell(ctx context.Context, name, text string) (string, error) {
+func (r *walk) shell(ctx context.Context, name, text string) (string, error) {
 	state := filepath.Join(workDir, "shell")
 	script := fmt.Sprintf("set -euo pipefail\n[[ ! -e %[1]s ]] || . %[1]s\n%[2]s\nexport -p >%[1]s\n", state, text)
 	cmd := r.control.onNetwork(ctx, "bash", "-c", script)
@@ -113,7 +113,7 @@ func (r *run1) shell(ctx context.Context, name, text string) (string, error) {
 }
 
 // variable returns a variable that a block has exported.
-func (r *run1) variable(name string) (string, error) {
+func (r *walk) variable(name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(workDir, "shell"))
 	if err != nil {
 		return "", err
@@ -127,7 +127,7 @@ func (r *run1) variable(name string) (string, error) {
 
 // settings replaces the page's first block: it sets the same variables to this cluster's
 // values.
-func (r *run1) settings(values map[string]string) error {
+func (r *walk) settings(values map[string]string) error {
 	const name = "settings"
 	r.page.ran[name] = true
 	var lines []string

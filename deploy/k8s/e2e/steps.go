@@ -18,8 +18,8 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// run1 is one walk through the page.
-type run1 struct {
+// walk is one walk through the page.
+type walk struct {
 	*cluster
 	page   *page
 	report *report
@@ -28,7 +28,7 @@ type run1 struct {
 
 // steps runs all steps in turn, and stops at the first that fails: later steps need the
 // earlier ones.
-func (r *run1) steps(ctx context.Context) error {
+func (r *walk) steps(ctx context.Context) error {
 	const needed = 4 // steps that all later steps need
 	list := []step{
 		{"cluster: control plane, three nodes, DNS, volumes, metrics", r.up},
@@ -79,7 +79,7 @@ func (r *run1) steps(ctx context.Context) error {
 }
 
 // overlay returns the folder that the page has readers make.
-func (r *run1) overlay() string { return filepath.Join(r.cfg.root, overlayPath) }
+func (r *walk) overlay() string { return filepath.Join(r.cfg.root, overlayPath) }
 
 const overlayPath = "deploy/k8s/overlays/e2e"
 
@@ -87,7 +87,7 @@ const overlayPath = "deploy/k8s/overlays/e2e"
 const address = "http://10.96.0.80"
 
 // install goes from an empty cluster to nodes that are ready.
-func (r *run1) install(ctx context.Context) error {
+func (r *walk) install(ctx context.Context) error {
 	if err := r.settings(map[string]string{
 		"OVERLAY": overlayPath, "IMAGE": firstImage, "NEXT_IMAGE": secondImage, "LICET_URL": address,
 		"MACHINE": nodeNames()[1],
@@ -135,7 +135,7 @@ func (r *run1) install(ctx context.Context) error {
 }
 
 // spread checks that pods run where affinity and topology spread put them.
-func (r *run1) spread(ctx context.Context) error {
+func (r *walk) spread(ctx context.Context) error {
 	for label, what := range map[string]string{"etcd": "members", "licet": "nodes"} {
 		component := map[string]string{"etcd": "store", "licet": "node"}[label]
 		out, err := r.in(ctx, "get", "pods", "--selector",
@@ -156,7 +156,7 @@ func (r *run1) spread(ctx context.Context) error {
 }
 
 // mainJob makes the first key, and then orders, pays and activates.
-func (r *run1) mainJob(ctx context.Context) error {
+func (r *walk) mainJob(ctx context.Context) error {
 	if err := r.blocks(ctx, "first-key", "port-forward"); err != nil {
 		return err
 	}
@@ -171,13 +171,13 @@ func (r *run1) mainJob(ctx context.Context) error {
 }
 
 // verify checks the whole store.
-func (r *run1) verify(ctx context.Context) error {
+func (r *walk) verify(ctx context.Context) error {
 	return r.blocks(ctx, "verify")
 }
 
 // maintain runs the weekly CronJobs' work, and replaces the authorities, which happens
 // every ten years.
-func (r *run1) maintain(ctx context.Context) error {
+func (r *walk) maintain(ctx context.Context) error {
 	if err := r.blocks(ctx, "defragment"); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (r *run1) maintain(ctx context.Context) error {
 }
 
 // remove removes everything, data and keys included.
-func (r *run1) remove(ctx context.Context) error {
+func (r *walk) remove(ctx context.Context) error {
 	if err := r.blocks(ctx, "remove"); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *run1) remove(ctx context.Context) error {
 }
 
 // number reads one number of one object, 0 if it is absent.
-func (r *run1) number(ctx context.Context, thing, path string) (int, error) {
+func (r *walk) number(ctx context.Context, thing, path string) (int, error) {
 	out, err := r.in(ctx, "get", thing, "--output", "jsonpath={"+path+"}")
 	if err != nil || out == "" {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 
 // backup runs the CronJob's job, and then makes an order that the restored store must not
 // have.
-func (r *run1) backup(ctx context.Context) error {
+func (r *walk) backup(ctx context.Context) error {
 	out, err := r.block(ctx, "backup")
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (r *run1) backup(ctx context.Context) error {
 
 // restore deletes all members with their volumes, and restores the backup with the page's
 // commands.
-func (r *run1) restore(ctx context.Context) error {
+func (r *walk) restore(ctx context.Context) error {
 	if err := r.blocks(ctx, "stop-nodes"); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (r *run1) restore(ctx context.Context) error {
 }
 
 // came checks that the backup's records are back, and that later records are gone.
-func (r *run1) came(ctx context.Context) error {
+func (r *walk) came(ctx context.Context) error {
 	out, err := r.shell(ctx, "after-restore", `
 		licet licenses get "$LICENSE" --output json
 		licet orders get "$ORDER" --output json

@@ -12,7 +12,7 @@ import (
 
 // update rolls out a new version under a load whose clients repeat nothing but refused
 // connections.
-func (r *run1) update(ctx context.Context) error {
+func (r *walk) update(ctx context.Context) error {
 	return r.under(ctx, load{"rolling-restart", 15, 100 * time.Second}, func(ctx context.Context) error {
 		began := time.Now()
 		if err := r.blocks(ctx, "upgrade"); err != nil {
@@ -24,7 +24,7 @@ func (r *run1) update(ctx context.Context) error {
 }
 
 // runs checks that all nodes run an image.
-func (r *run1) runs(ctx context.Context, image string) error {
+func (r *walk) runs(ctx context.Context, image string) error {
 	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--field-selector",
 		"status.phase=Running", "--output",
 		`jsonpath={range .items[*]}{.metadata.deletionTimestamp}{"|"}{.spec.containers[0].image}{" "}{end}`)
@@ -39,7 +39,7 @@ func (r *run1) runs(ctx context.Context, image string) error {
 	return nil
 }
 
-func (r *run1) rollback(ctx context.Context) error {
+func (r *walk) rollback(ctx context.Context) error {
 	if err := r.blocks(ctx, "rollback"); err != nil {
 		return err
 	}
@@ -48,9 +48,9 @@ func (r *run1) rollback(ctx context.Context) error {
 
 // kill kills a node's process, and deletes a member of etcd, under a load whose clients
 // repeat what the answers allow.
-func (r *run1) kill(ctx context.Context) error {
+func (r *walk) kill(ctx context.Context) error {
 	// Otherwise the autoscaler might remove the killed pod.
-	if err := r.calm(ctx); err != nil {
+	if err := r.waitForScaleDown(ctx); err != nil {
 		return err
 	}
 	err := r.under(ctx, load{"node-loss", 15, 75 * time.Second}, func(ctx context.Context) error {
@@ -72,7 +72,7 @@ func (r *run1) kill(ctx context.Context) error {
 
 // killNode sends SIGKILL to a node's process, and waits until the kubelet has started it
 // again.
-func (r *run1) killNode(ctx context.Context) error {
+func (r *walk) killNode(ctx context.Context) error {
 	// Not a pod that is ending anyway. The autoscaler removes the youngest pods first.
 	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node",
 		"--sort-by=.metadata.creationTimestamp", "--output",
@@ -121,7 +121,7 @@ func (r *run1) killNode(ctx context.Context) error {
 
 // drain drains a machine, and checks that at no time more than one node and one member are
 // away, and that a second drain may not evict another member.
-func (r *run1) drain(ctx context.Context) error {
+func (r *walk) drain(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	least := map[string]int{"pdb/etcd": 99, "pdb/licet": 99}
@@ -163,7 +163,7 @@ func (r *run1) drain(ctx context.Context) error {
 }
 
 // refusedDrain tries to drain another machine of its member.
-func (r *run1) refusedDrain(ctx context.Context) error {
+func (r *walk) refusedDrain(ctx context.Context) error {
 	other := nodeNames()[2]
 	_, err := r.kubectl(ctx, "drain", other, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=12s",
 		"--pod-selector=app.kubernetes.io/name=etcd")
@@ -178,7 +178,7 @@ func (r *run1) refusedDrain(ctx context.Context) error {
 }
 
 // scale checks that the autoscaler adds nodes under load and removes them afterwards.
-func (r *run1) scale(ctx context.Context) error {
+func (r *walk) scale(ctx context.Context) error {
 	if err := r.until(ctx, 2*time.Minute, "the autoscaler has both metrics", func(ctx context.Context) error {
 		out, err := r.block(ctx, "autoscaler")
 		if err == nil && strings.Contains(out, "<unknown>") {
@@ -188,7 +188,7 @@ func (r *run1) scale(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := r.calm(ctx); err != nil {
+	if err := r.waitForScaleDown(ctx); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -203,20 +203,20 @@ func (r *run1) scale(ctx context.Context) error {
 		return err
 	}
 	began = time.Now()
-	if err := r.calm(ctx); err != nil {
+	if err := r.waitForScaleDown(ctx); err != nil {
 		return err
 	}
 	r.report.saw("and back within %.0f s", time.Since(began).Seconds())
 	return nil
 }
 
-// calm waits until the autoscaler has as few nodes as it may have.
-func (r *run1) calm(ctx context.Context) error {
+// waitForScaleDown waits until the autoscaler has as few nodes as it may have.
+func (r *walk) waitForScaleDown(ctx context.Context) error {
 	return r.until(ctx, 5*time.Minute, "three nodes", func(ctx context.Context) error { return r.replicas(ctx, 3, 3) })
 }
 
 // replicas checks how many nodes there are, and that all of them are ready.
-func (r *run1) replicas(ctx context.Context, least, most int) error {
+func (r *walk) replicas(ctx context.Context, least, most int) error {
 	have, err := r.number(ctx, "deployment/licet", ".status.replicas")
 	ready, err2 := r.number(ctx, "deployment/licet", ".status.readyReplicas")
 	if err := errors.Join(err, err2); err != nil {

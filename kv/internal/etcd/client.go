@@ -123,7 +123,7 @@ func (c *Client) Compact(ctx context.Context, revision int64) error {
 	return err
 }
 
-// SetSpace sets what Space returns, until the next probe of the members.
+// SetSpace sets what Space returns, until the next probe of the members. Only tests of package kv call it.
 func (c *Client) SetSpace(space store.Space) { c.members.space.known.Store(int32(space)) }
 
 // Close ends the connections, and all requests under way.

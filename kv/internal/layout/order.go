@@ -155,7 +155,7 @@ func appendReturns(b []byte, num protowire.Number, list *[]licensing.Return) []b
 	return b
 }
 
-// decodeReturn returns the open refunds before with that of another field.
+// decodeReturn appends the open refund in a field to the open refunds before.
 func decodeReturn(before []licensing.Return, f Field) (*[]licensing.Return, error) {
 	var r licensing.Return
 	err := decodeMessage(f.Bytes, returnTable(&r).read)

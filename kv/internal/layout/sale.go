@@ -7,7 +7,7 @@ import (
 	"licet/licensing"
 )
 
-// Entry is an entry of a listing with a value; the zero Entry is none.
+// Entry is a listing entry with a value; the zero Entry means no entry.
 type Entry struct{ Key, Value string }
 
 // SaleEntry returns the entry of a payment among the sales of its owner; none if reports don't show the payment.

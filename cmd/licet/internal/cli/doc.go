@@ -1,5 +1,6 @@
-// Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks,
-// keys, receipts, account, import, redact and profile.
+// Package cli holds the commands that call a service: licet orders, reports, sandbox, licenses, products, trials,
+// events, webhooks, keys, receipts, account, import and redact. Two more call no service: licet profile changes the
+// file with the profiles, and licet offline runs on a device without network.
 //
 // A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
 // [Service] finds the service and the API key from flags, the environment or a profile. A session calls the service and
