@@ -65,8 +65,8 @@ type Step struct {
 	Then func(first licensing.Result) licensing.Command
 	// After is Then with the result of the step before.
 	After func(before licensing.Result) licensing.Command
-	// Guarded: the record is written even if the command changes nothing, so that it can't change between its read
-	// and the swap of the other records.
+	// Guarded: if another record changes, this record is written even if the command changes nothing, so that it can't
+	// change between its read and the swap.
 	Guarded bool
 }
 
@@ -144,7 +144,7 @@ func (s *runner) applySteps(
 	if err != nil {
 		return licensing.Result{}, nil, err
 	}
-	before := licensing.Result{}
+	before, changed := licensing.Result{}, false
 	for i, step := range steps {
 		record := snapshots[i].Record
 		var outcome Answer
@@ -158,9 +158,13 @@ func (s *runner) applySteps(
 		case i == 0:
 			answer = before
 		}
+		changed = changed || record.Changed
 		if record.Changed || step.Guarded {
 			writes = append(writes, store.Write{Ref: step.Ref, Token: snapshots[i].Token, Record: record})
 		}
+	}
+	if !changed {
+		writes = nil
 	}
 	return answer, writes, nil
 }
