@@ -54,7 +54,7 @@ func TestWrongClock(t *testing.T) {
 }
 
 // TestClockInDoubt: a node whose clock differs from that of the only other node serves, except for lists of
-// revocations: programs trust a list by its time.
+// revocations, as programs trust a list by its time, and new rollouts, which tell licenses by their time of issue.
 func TestClockInDoubt(t *testing.T) {
 	t.Parallel()
 	comparison := nodetest.NewComparison(clocks.System())
@@ -69,8 +69,15 @@ func TestClockInDoubt(t *testing.T) {
 		t.Errorf("%s %v", a.body, a.header)
 	}
 	s.get(license).must(t, 0)
+	const rollout, terms = "/v1/products/editor/rollout", `{"terms":["max_devices"]}`
+	if a := s.send("POST", rollout, keyAll, terms).must(t, 50300); a.header.Get("Retry-After") == "" ||
+		!strings.Contains(a.body, "clock") {
+		t.Errorf("%s %v", a.body, a.header)
+	}
+	s.send("GET", rollout, keyAll, "").must(t, 40408)
 	nodetest.MeetNodes(comparison, 0)
 	s.send("GET", revocationsPath, "", "").must(t, 0)
+	s.send("POST", rollout, keyAll, terms).must(t, 0)
 }
 
 // TestClocksTooFarApart: of two nodes whose clocks differ by half of revocation_max_age or more, neither gives

@@ -180,7 +180,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner, Name: name}} },
 			PutProduct{ID: "pro", Owner: owner, Name: name, Terms: terms}, 0},
 		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner}} }, DeleteProduct{}, 0},
-		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner}} },
+		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner}, ActsByTime: true} },
 			BeginRollout{Applies: RolloutMaxDevices, By: target.By}, 0},
 		{rolledOut, AdvanceRollout{StartedAt: now, Next: strings.Repeat("c", 64),
 			Counts: RolloutCounts{1 << 40, 1 << 40, 1 << 40, 1 << 40}}, 0},

@@ -19,13 +19,14 @@ const (
 func (l *License) ActsByTime() bool { return l.Lease.Leased() || l.losesInactive() }
 
 // NeedsClock reports whether a command needs to know whether the node may act by its clock, see Record.ActsByTime: it
-// may give a lease, remove devices of others, take it that receipts have ended, or date when a receipt key ends.
+// may give a lease, remove devices of others, take it that receipts have ended, date when a receipt key ends, or tell
+// the licenses of a rollout by their time of issue.
 func (r *Record) NeedsClock(c Command) bool {
 	if l := r.License; l != nil {
 		return l.ActsByTime() || l.ReceiptsUntil != 0
 	}
 	switch c.(type) {
-	case StartTrial, RotateReceiptKeys:
+	case StartTrial, RotateReceiptKeys, BeginRollout:
 		return true
 	}
 	return false

@@ -100,7 +100,8 @@ func (p *Product) ApplyTerms(l *License) ApplyTerms {
 }
 
 // BeginRollout begins a rollout of the present terms of a product. It changes nothing if the same rollout is under way:
-// the command may be repeated.
+// the command may be repeated. A node that must not act by its clock begins no rollout: it could leave out earlier
+// licenses, or change later licenses.
 type BeginRollout struct {
 	Applies RolloutTerms
 	DryRun  bool
@@ -130,6 +131,9 @@ func (c BeginRollout) apply(r *Record, now time.Time) (Result, error) {
 			return Result{}, ErrRolloutInProgress
 		}
 		return Result{Product: p}, nil
+	}
+	if !r.ActsByTime {
+		return Result{}, ErrClockInDoubt
 	}
 	return r.setRollout(begun), nil
 }

@@ -184,6 +184,9 @@ func TestApplyTermsToLengths(t *testing.T) {
 func TestRolloutCommands(t *testing.T) {
 	product := licensing.Product{ID: app, Owner: shop, Terms: licensing.Terms{MaxDevices: 5}, CreatedAt: noon}
 	r := licensing.Record{Product: &product}
+	if begin := (licensing.BeginRollout{}); !r.NeedsClock(begin) {
+		t.Error("a rollout begins by any clock")
+	}
 	rollout := func() licensing.Rollout { return r.Product.Rollout }
 	check := func(what string, status licensing.RolloutStatus, due time.Time) {
 		t.Helper()
@@ -199,7 +202,10 @@ func TestRolloutCommands(t *testing.T) {
 	begin := licensing.BeginRollout{Applies: licensing.RolloutMaxDevices, By: "key_1", Lapse: time.Minute}
 	refuses(t, &r, licensing.CancelRollout{}, noon, licensing.ReasonRolloutNotFound)
 	refuses(t, &r, licensing.AdvanceRollout{}, noon, licensing.ReasonRolloutNotFound)
+	refuses(t, &r, begin, noon, licensing.ReasonUnavailable) // the clock may be an hour behind
+	r.ActsByTime = true
 	must(t, &r, begin, noon)
+	r.ActsByTime = false
 	check("begun", licensing.RolloutRunning, noon.Add(time.Minute))
 	first := *r.Product
 	must(t, &r, begin, noon.Add(time.Second))
@@ -238,6 +244,7 @@ func TestRolloutCommands(t *testing.T) {
 	must(t, &r, licensing.CancelRollout{}, noon)
 	check("canceled after the end", licensing.RolloutDone, time.Time{})
 
+	r.ActsByTime = true
 	must(t, &r, begin, noon.Add(day))
 	if o := rollout(); o.Terms.MaxDevices != 6 || o.Counts != (licensing.RolloutCounts{}) || o.Cursor != "" {
 		t.Errorf("the second one is %+v", o)

@@ -85,6 +85,7 @@ func (l *rolloutLab) beginIdleWith(applies licensing.RolloutTerms) {
 	loaded, err := l.store.Load(l.t.Context(), store.Want{Ref: ref})
 	nodetest.WantError(l.t, err, nil)
 	begin := licensing.BeginRollout{Lapse: time.Hour, Applies: applies}
+	loaded[0].Record.ActsByTime = true
 	_, err = licensing.Apply(&loaded[0].Record, begin, l.Now())
 	nodetest.WantError(l.t, err, nil)
 	l.commit(store.Write{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record})

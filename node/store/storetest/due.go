@@ -54,6 +54,7 @@ func (f fixture) step(ref licensing.Ref, cmd licensing.Command, now time.Time) {
 		devices = append(devices, id)
 	}
 	snapshot := f.load(ref, devices...)
+	snapshot.Record.ActsByTime = true
 	if _, err := licensing.Apply(&snapshot.Record, cmd, now); err != nil {
 		f.t.Fatalf("%T: %v", cmd, err)
 	}
