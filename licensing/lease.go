@@ -245,8 +245,8 @@ func (c *Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duratio
 	}
 	d.LeaseEnd = end
 	l.raise(now)
-	if now.After(d.LastSeenAt) {
-		d.LastSeenAt = now
+	if seen := l.Reissues.seenAt(now); seen.After(d.LastSeenAt) {
+		d.LastSeenAt = seen
 	}
 	if c.renames(d) {
 		d.Name, d.Named = c.Name, true

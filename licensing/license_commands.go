@@ -143,6 +143,9 @@ func (c *Activate) activate(r *Record, entry *DeviceEntry, now time.Time) (bound
 func (c *Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
 	l := r.License
 	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now, LeaseEnd: leaseEnd}
+	if !leaseEnd.IsZero() {
+		entry.Device.LastSeenAt = l.Reissues.seenAt(now)
+	}
 	if r.matches() {
 		entry.Device.Components = c.Components
 	}

@@ -77,6 +77,15 @@ func (r Reissues) spares(i int, lease *Device) bool {
 	return lease != nil && (!lease.LastSeenAt.After(r.At(i)) || !lease.LastSeenAt.After(r.until(i)))
 }
 
+// seenAt returns when a lease counts as given or renewed that a node gives or renews now: after the last reissue, also
+// if the clock of the node that made the reissue was ahead. So no replaced key removes the lease.
+func (r Reissues) seenAt(now time.Time) time.Time {
+	if n := r.Count(); n > 0 && !now.After(r.At(n-1)) {
+		return r.At(n - 1).Add(time.Millisecond)
+	}
+	return now
+}
+
 // checkKey returns why a presented key may not be used: nil for the current key and for an id, and also for an earlier
 // key on a bound device while all later reissues let such devices use the earlier key. For lease see spares.
 func (l *License) checkKey(presented LicenseKey, bound bool, lease *Device, now time.Time) error {

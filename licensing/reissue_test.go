@@ -194,6 +194,7 @@ func TestLeasesOfReplacedKeys(t *testing.T) {
 		"renewed after the overlap":    {[]reissue{{hour, hour}}, 2*hour + minute, 3 * hour, replaced},
 		"before an overlap":            {[]reissue{{hour, 0}, {2 * hour, day}}, 0, 3 * hour, nil},
 		"renewed before an overlap":    {[]reissue{{hour, 0}, {3 * hour, day}}, 2 * hour, 4 * hour, replaced},
+		"renewed by a clock behind":    {[]reissue{{2 * hour, 0}}, hour, hour + minute, replaced},
 		"an overlap is cut":            {[]reissue{{hour, day}, {2 * hour, 0}}, 0, 3 * hour, nil},
 		"renewed after an overlap cut": {[]reissue{{hour, day}, {2 * hour, 0}}, 3 * hour, 4 * hour, replaced},
 	} {
@@ -235,6 +236,30 @@ func TestLeasesOfReplacedKeys(t *testing.T) {
 				t.Errorf("%s, %+v: %v, bound %v", name, give, err, r.Devices["pc"].Bound)
 			}
 			*r.Devices["pc"], *r.License = entry, license
+		}
+	}
+}
+
+// TestLeasesByClocksBehind: a reissue by a clock that is an hour ahead is before each lease that a device takes or
+// renews with the new key, by any clock.
+func TestLeasesByClocksBehind(t *testing.T) {
+	keys, owner := keysOfTest()
+	noon, first, r := reissuable(keys, owner, "old", "new")
+	r.License.Lease = licensing.LeaseTerms{Length: time.Minute, Longest: day}
+	r.Leases, r.ActsByTime = licensing.KnownLeases{All: true}, true
+	to := keys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{2})
+	use := func(key licensing.LicenseKey, device string) licensing.Command {
+		return licensing.Activate{Target: licensing.Target{Key: key}, Device: device, Lease: day}
+	}
+	must(t, &r, licensing.Activate{Target: licensing.Target{Key: first}, Device: "old"}, noon)
+	must(t, &r, licensing.ReissueLicense{Target: licensing.Target{Key: first}, New: to}, noon.Add(time.Hour))
+	must(t, &r, use(to.Of(first.ID()), "old"), noon.Add(time.Second))
+	must(t, &r, use(to.Of(first.ID()), "new"), noon.Add(time.Second))
+	for _, device := range []string{"old", "new"} {
+		refuses(t, &r, licensing.DeactivateDevice{Target: licensing.Target{Key: first}, Device: device},
+			noon.Add(time.Minute), licensing.ReasonLicenseKeyReplaced)
+		if got, want := r.Devices[device].Device.LastSeenAt, noon.Add(time.Hour+time.Millisecond); !got.Equal(want) {
+			t.Errorf("%s was last seen at %v, want %v", device, got, want)
 		}
 	}
 }

@@ -225,7 +225,8 @@ func (s state) renewals(in input, out output, at, end span) (list []state) {
 		moved.leases.ends[in.Device] = span{at.from + length, at.to + length}
 		moved.leases.stamp = at
 		seen := &moved.leases.seen[in.Device]
-		*seen = span{max(seen.from, out.Clock.from), max(seen.to, out.latest())}
+		now := s.seenNow(out)
+		*seen = span{max(seen.from, now.from), max(seen.to, now.to)}
 		list = append(list, moved)
 	}
 	if least := at.from + length - step + 1; end.to >= least {
@@ -236,12 +237,22 @@ func (s state) renewals(in input, out output, at, end span) (list []state) {
 	return list
 }
 
+// seenNow returns when a lease counts as given or renewed: by the clock of the node, and after the latest reissue.
+func (s state) seenNow(out output) span {
+	now := span{out.Clock.from, out.latest()}
+	if n := s.reissues(); n > 0 {
+		at := s.keys[n-1].at
+		now = span{max(now.from, at.from+1), max(now.to, at.to+1)}
+	}
+	return now
+}
+
 // leased gives a new lease to a device.
 func (s state) leased(in input, at span, out output) state {
 	length := s.leases.lengthFor(in.Lease)
 	s.devices |= 1 << in.Device
 	s.leases.ends[in.Device] = span{at.from + length, at.to + length}
-	s.leases.seen[in.Device] = span{out.Clock.from, out.latest()}
+	s.leases.seen[in.Device] = s.seenNow(out)
 	s.leases.stamp = at
 	if s.activated == (span{}) {
 		s.activated = out.Clock
