@@ -312,7 +312,9 @@ def _parse_state(text: str) -> _State:
 
 
 def _known(kind: Any, members: dict[str, Any]) -> Any:
-    """Returns an object of the members that it knows: a later version may have stored further members."""
+    """Returns an object of the members that its class has: a later version may have stored further members."""
+    if not isinstance(members, dict):
+        raise TypeError
     return kind(**{each.name: members[each.name] for each in dataclasses.fields(kind) if each.name in members})
 
 
