@@ -95,6 +95,25 @@ func offer(
 	return service, api, must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))
 }
 
+// granted returns the key of a new license of the product.
+func granted(t *testing.T, api *client.Client) string {
+	t.Helper()
+	grant := client.Grant{ProductID: product, Quantity: 1}
+	return must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+}
+
+// laptop returns the license of a new device whose clock is now.
+func laptop(
+	t *testing.T, service *servicetest.Service, keys *client.ReceiptKeys, now func() time.Time,
+	options ...client.Option,
+) *License {
+	t.Helper()
+	l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID, Mode: keys.Mode,
+		ProductID: product, DeviceID: "laptop", Store: &memory{}, Options: options}))
+	l.now = now
+	return l
+}
+
 // TestAgeOfRevocations measures for how long a program accepts a receipt that is void: for less than
 // revocation_max_age, whatever voids the receipt, although the program reaches nothing but a cache of documents, and
 // that not always, or no longer. While the receipt is good, the cache is enough for the program to go on.
@@ -125,13 +144,10 @@ func TestAgeOfRevocations(t *testing.T) {
 		},
 	} {
 		for round := range 4 {
-			grant := client.Grant{ProductID: product, Quantity: 1}
-			licenseKey := must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+			licenseKey := granted(t, api)
 			way := &switching{RoundTripper: http.DefaultTransport}
-			l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
-				Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
-				Options: []client.Option{client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: way})}}))
-			l.now = clock.now
+			l := laptop(t, service, keys, clock.now,
+				client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: way}))
 			must[*receipt.Receipt](t)(l.Activate(t.Context(), licenseKey, ""))
 			way.RoundTripper = cache
 
@@ -185,13 +201,10 @@ func TestAgeWithClockBehind(t *testing.T) {
 	for _, behind := range []time.Duration{
 		2 * time.Minute, receipt.Leeway - 10*time.Second, receipt.Leeway + 10*time.Second,
 	} {
-		grant := client.Grant{ProductID: product, Quantity: 1}
-		licenseKey := must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+		licenseKey := granted(t, api)
 		way := &switching{RoundTripper: http.DefaultTransport}
-		l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
-			Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
-			Options: []client.Option{client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: way})}}))
-		l.now = func() time.Time { return clock.now().Add(-behind) }
+		l := laptop(t, service, keys, func() time.Time { return clock.now().Add(-behind) },
+			client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: way}))
 		_, err := l.Activate(t.Context(), licenseKey, "")
 		if behind > receipt.Leeway {
 			var refused *receipt.Error

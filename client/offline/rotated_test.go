@@ -17,12 +17,8 @@ func TestFilesAfterRotation(t *testing.T) {
 	clock := &laterClock{}
 	service, api, keys := offer(t, clock, client.ProductTerms{Name: "Editor", MaxDevices: new(1),
 		ReceiptValidity: "P90D", RevocationMaxAge: "P90D"})
-	l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
-		Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
-		Options: []client.Option{client.RetryFor(0)}}))
-	l.now = clock.now
-	key := must[[]client.License](t)(api.GrantLicenses(t.Context(),
-		client.Grant{ProductID: product, Quantity: 1}))[0].LicenseKey
+	l := laptop(t, service, keys, clock.now, client.RetryFor(0))
+	key := granted(t, api)
 	file := func() string {
 		asked := must[string](t)(l.Request(key, "", nil))
 		return must[*client.ReceiptFile](t)(api.MakeReceiptFile(t.Context(),
@@ -70,12 +66,8 @@ func TestFilesAfterRotation(t *testing.T) {
 func TestFileWithOlderKeys(t *testing.T) {
 	clock := &laterClock{}
 	service, api, keys := offer(t, clock, client.ProductTerms{Name: "Editor", MaxDevices: new(1)})
-	l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
-		Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
-		Options: []client.Option{client.WithHTTPClient(http.DefaultClient)}}))
-	l.now = clock.now
-	key := must[[]client.License](t)(api.GrantLicenses(t.Context(),
-		client.Grant{ProductID: product, Quantity: 1}))[0].LicenseKey
+	l := laptop(t, service, keys, clock.now, client.WithHTTPClient(http.DefaultClient))
+	key := granted(t, api)
 	asked := must[string](t)(l.Request(key, "", nil))
 	file := must[*client.ReceiptFile](t)(api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: asked}))
 	clock.ahead.Add(int64(3 * time.Hour))

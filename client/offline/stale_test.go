@@ -17,13 +17,10 @@ func TestStaleList(t *testing.T) {
 	service, api, keys := offer(t, clock, client.ProductTerms{Name: "Editor",
 		MaxDevices: new(1), RevocationMaxAge: "PT1M"})
 	for _, way := range []string{"activated", "from a file"} {
-		licenseKey := must[[]client.License](t)(api.GrantLicenses(t.Context(),
-			client.Grant{ProductID: product, Quantity: 1}))[0].LicenseKey
+		licenseKey := granted(t, api)
 		network := &switching{RoundTripper: http.DefaultTransport}
-		l := must[*License](t)(New(Config{URL: service.URL, Root: keys.Root, AccountID: keys.AccountID,
-			Mode: keys.Mode, ProductID: product, DeviceID: "laptop", Store: &memory{},
-			Options: []client.Option{client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: network})}}))
-		l.now = clock.now
+		l := laptop(t, service, keys, clock.now,
+			client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: network}))
 		if way == "activated" {
 			must[*receipt.Receipt](t)(l.Activate(t.Context(), licenseKey, ""))
 		} else {
