@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -129,14 +128,10 @@ func (r *run) changeSubscriptions() {
 	for number := range changerCount {
 		group.Go(func() {
 			random := r.random("changer", uint64(number))
-			order, made := r.order(random, service.NewOrder{
-				ProductID: "cloud", Amount: 100, Currency: "USD", Description: fmt.Sprint("changer ", number),
-				BuyerEmail: "changer@example.com", Once: once("changer", number),
-			})
+			order, made := r.pressed(random, "cloud", "changer", number, 300+number)
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 300+number, 0, nil)
 			c := &changer{run: r, order: order.OrderNo, random: random, number: number}
 			if !c.begun() {
 				return

@@ -282,6 +282,21 @@ func (r *run) checkOut() {
 	group.Wait()
 }
 
+// pressed makes an order whose one buyer presses Pay; false: no order was made. checkout is the number of the buyer's
+// checkout, which no other order has.
+func (r *run) pressed(
+	random *rand.Rand, product, buyer string, number, checkout int,
+) (licensing.Order, bool) {
+	order, made := r.order(random, service.NewOrder{
+		ProductID: product, Amount: 100, Currency: "USD", Description: fmt.Sprint(buyer, " ", number),
+		BuyerEmail: buyer + "@example.com", Once: once(buyer, number),
+	})
+	if made {
+		r.press(order.OrderNo, checkout, 0, nil)
+	}
+	return order, made
+}
+
 // press is what one buyer of an order does: press Pay, and at the checkout pay or let it expire. Some buyers pay only
 // when the shop has recorded an outside payment.
 func (r *run) press(orderNo string, number, buyer int, recorded <-chan struct{}) {

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node/service"
 	"licet/node/store"
 	"licet/payment"
 )
@@ -115,14 +113,10 @@ func (r *run) dispute() {
 	for number := range disputedOrders {
 		group.Go(func() {
 			random := r.random("disputed", uint64(number))
-			order, made := r.order(random, service.NewOrder{
-				ProductID: "pro", Amount: 100, Currency: "USD", Description: fmt.Sprint("disputed ", number),
-				BuyerEmail: "disputed@example.com", Once: once("disputed", number),
-			})
+			order, made := r.pressed(random, "pro", "disputed", number, 200+number)
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 200+number, 0, nil)
 			var late sync.WaitGroup
 			if number == 0 {
 				late.Go(func() { r.suspendSold(order.OrderNo) })

@@ -10,7 +10,6 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/service"
 	"licet/node/store"
 	"licet/payment"
 )
@@ -46,14 +45,10 @@ func (r *run) returnInvoices() {
 	for number := range count {
 		group.Go(func() {
 			random := r.random("returner", uint64(number))
-			order, made := r.order(random, service.NewOrder{
-				ProductID: "cloud", Amount: 100, Currency: "USD", Description: fmt.Sprint("returner ", number),
-				BuyerEmail: "returner@example.com", Once: once("returner", number),
-			})
+			order, made := r.pressed(random, "cloud", "returner", number, 400+number)
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 400+number, 0, nil)
 			c := &returner{changer: changer{run: r, order: order.OrderNo, random: random, number: number}}
 			if !c.begun() {
 				return

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node/service"
 	"licet/node/store"
 	"licet/payment"
 )
@@ -186,14 +185,10 @@ func (r *run) subscribe() {
 	for number := range subscriberCount {
 		group.Go(func() {
 			random := r.random("subscriber", uint64(number))
-			order, made := r.order(random, service.NewOrder{
-				ProductID: "cloud", Amount: 100, Currency: "USD", Description: fmt.Sprint("subscriber ", number),
-				BuyerEmail: "subscriber@example.com", Once: once("subscriber", number),
-			})
+			order, made := r.pressed(random, "cloud", "subscriber", number, 100+number)
 			if !made {
 				return
 			}
-			r.press(order.OrderNo, 100+number, 0, nil)
 			var late sync.WaitGroup
 			for range subscriptionSteps {
 				for _, object := range r.till.step(order.OrderNo, random) {
