@@ -19,7 +19,8 @@ type backend struct {
 	asks *fair.Places[string]
 }
 
-func (b *backend) calling(name licensing.PaymentProvider, owner licensing.Owner) Provider {
+// providerNamed returns the provider of an owner if that provider has the name; else nil.
+func (b *backend) providerNamed(name licensing.PaymentProvider, owner licensing.Owner) Provider {
 	if provider := b.providers.Of(owner); provider != nil && provider.Name() == name {
 		return provider
 	}

@@ -19,13 +19,13 @@ type callbacks struct {
 // Signed reports whether the signature header of a callback is in the form of the owner's provider, which has the given
 // name. It is false for any other provider. Only then is the body worth reading.
 func (c *callbacks) Signed(name licensing.PaymentProvider, owner licensing.Owner, signature string) bool {
-	provider := c.calling(name, owner)
+	provider := c.providerNamed(name, owner)
 	return provider != nil && provider.Signed(signature)
 }
 
 // TakesCallbacks reports whether the provider of the given name is the owner's.
 func (c *callbacks) TakesCallbacks(name licensing.PaymentProvider, owner licensing.Owner) bool {
-	return c.calling(name, owner) != nil
+	return c.providerNamed(name, owner) != nil
 }
 
 // ProviderOf returns the name of the provider that charges the orders of an owner; empty: there is none.

@@ -122,7 +122,7 @@ func (d *disputes) askDisputesDue(ctx context.Context, order licensing.Order) (a
 	if err != nil || !due {
 		return true, err
 	}
-	provider := d.calling(order.PaidThrough(), order.Owner)
+	provider := d.providerNamed(order.PaidThrough(), order.Owner)
 	if order.Provider == licensing.ProviderOutside {
 		provider = d.providers.Of(order.Owner) // which has taken a second payment
 	}

@@ -201,7 +201,7 @@ func (r *returns) acceptsRefund(ctx context.Context, owner licensing.Owner, orde
 	case err != nil:
 		return err
 	}
-	provider := r.calling(order.PaidThrough(), owner)
+	provider := r.providerNamed(order.PaidThrough(), owner)
 	if provider == nil {
 		return nil
 	}

@@ -103,7 +103,7 @@ type plays struct {
 
 // InSandbox reports whether the orders of an owner are paid in the sandbox.
 func (p *plays) InSandbox(owner licensing.Owner) bool {
-	return owner.Mode == licensing.Test && p.calling(licensing.ProviderSandbox, owner) != nil
+	return owner.Mode == licensing.Test && p.providerNamed(licensing.ProviderSandbox, owner) != nil
 }
 
 // Played returns what was played about an order. It asks the store only if something may have been played.
