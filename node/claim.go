@@ -34,6 +34,8 @@ type Claim struct {
 	ref    licensing.Ref
 	stale  error           // why the request can't be made any more; nil: it can
 	Effect licensing.Claim // the memory of the request, once it has succeeded
+	// EffectOf returns Effect where it depends on the result of the command; nil: it does not.
+	EffectOf func(licensing.Result) licensing.Claim
 
 	// Set by check. While a turn has the claim, only the turn uses them.
 	token   store.Token      // of the claim that is stored under the key
@@ -173,6 +175,9 @@ func (s *runner) answerClaimed(ctx context.Context, ref licensing.Ref, c *call) 
 		var writes []store.Write
 		if fold.worthSwap {
 			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
+		}
+		if effectOf := c.claim.EffectOf; effectOf != nil && c.outcome.Err == nil {
+			c.claim.Effect = effectOf(c.outcome.Result)
 		}
 		change := c.claim.Change(s.Now(), c.outcome.Err, writes...)
 		if change == nil {

@@ -130,6 +130,23 @@ func TestSubscriptionChangeOnce(t *testing.T) {
 	}
 }
 
+// TestSubscriptionChangeAgain: a request repeats the open change of another request, and Stripe is down. The same
+// request again, with its own Idempotency-Key, makes the change.
+func TestSubscriptionChangeAgain(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	s.fake.Fail("POST", "/v1/subscriptions/"+o.Subscription, fakestripe.Busy, 2)
+	again := &node.Once{Hash: "cancel-000000002"}
+	for _, once := range []*node.Once{{Hash: "cancel-000000001"}, again} {
+		if _, err := s.change(s.desk, o, licensing.ChangeEnd, once); licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
+			t.Errorf("while Stripe is down: %v", err)
+		}
+	}
+	if now, err := s.change(s.other, o, licensing.ChangeEnd, again); err != nil || !now.CancelAt.Equal(o.PaidEnd) {
+		t.Errorf("again: %v, %+v", err, now)
+	}
+}
+
 // TestSubscriptionChangeRefused: Stripe has no such subscription any more.
 func TestSubscriptionChangeRefused(t *testing.T) {
 	s := atStripe(t)

@@ -45,7 +45,7 @@ func (p *Payments) RequestReturn(
 		}
 		var earlier *licensing.Claim
 		effect := licensing.Claim{OrderNo: orderNo, Number: request.Number}
-		order, earlier, err = p.orders.changeOrder(ctx, owner, effect, request, once)
+		order, earlier, err = p.orders.changeOrder(ctx, owner, effect, nil, request, once)
 		switch {
 		case errors.Is(err, licensing.ErrInvoicesChanged):
 			continue

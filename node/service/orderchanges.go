@@ -17,14 +17,15 @@ import (
 func (o *Orders) ChangeOrder(
 	ctx context.Context, owner licensing.Owner, orderNo string, cmd licensing.Command, once *node.Once,
 ) (order licensing.Order, replayed bool, err error) {
-	order, earlier, err := o.changeOrder(ctx, owner, licensing.Claim{OrderNo: orderNo}, cmd, once)
+	order, earlier, err := o.changeOrder(ctx, owner, licensing.Claim{OrderNo: orderNo}, nil, cmd, once)
 	return order, earlier != nil, err
 }
 
-// changeOrder runs a shop's command on one of its orders. effect is what a request with once leaves behind. If the
-// request was made before, changeOrder returns what that request has left.
+// changeOrder runs a shop's command on one of its orders. effect is what a request with once leaves behind, unless
+// effectOf is set; see node.Claim. If the request was made before, changeOrder returns what that request has left.
 func (o *Orders) changeOrder(
-	ctx context.Context, owner licensing.Owner, effect licensing.Claim, cmd licensing.Command, once *node.Once,
+	ctx context.Context, owner licensing.Owner, effect licensing.Claim,
+	effectOf func(licensing.Result) licensing.Claim, cmd licensing.Command, once *node.Once,
 ) (order licensing.Order, earlier *licensing.Claim, err error) {
 	orderNo := effect.OrderNo
 	run := func(place node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
@@ -39,7 +40,7 @@ func (o *Orders) changeOrder(
 			}
 			return licensing.Order{}, false, licensing.ErrOrderNotFound
 		}
-		claim.Effect = effect
+		claim.Effect, claim.EffectOf = effect, effectOf
 		result, err := place.DoOnce(ctx, licensing.OrderRef(owner, orderNo), cmd, claim)
 		if err == nil && claim.Replayed() {
 			return o.claimedOrder(ctx, owner, claim.Earlier)
@@ -62,7 +63,7 @@ func (o *Orders) RequestRefund(
 	number = licensing.RefundNumber(id)
 	request.Number = number
 	effect := licensing.Claim{OrderNo: orderNo, Number: number}
-	order, earlier, err := o.changeOrder(ctx, owner, effect, request, once)
+	order, earlier, err := o.changeOrder(ctx, owner, effect, nil, request, once)
 	if earlier != nil {
 		number = earlier.Number
 	}

@@ -26,11 +26,22 @@ func (s *Subscriptions) ChangeSubscription(
 		return licensing.Order{}, "", false, err
 	}
 	effect := licensing.Claim{OrderNo: orderNo, Number: change.Change.Number}
-	order, earlier, err := s.orders.changeOrder(ctx, owner, effect, change, once)
+	order, earlier, err := s.orders.changeOrder(ctx, owner, effect, sameChange(effect, change.Change.Kind), change, once)
 	if earlier != nil {
 		return order, earlier.Number, true, err
 	}
 	return order, change.Change.Number, false, err
+}
+
+// sameChange gives a request that repeats the open change of a subscription under another Idempotency-Key the number
+// of that change. Otherwise the request, made again, would not know that its change is still open.
+func sameChange(effect licensing.Claim, kind licensing.ChangeKind) func(licensing.Result) licensing.Claim {
+	return func(result licensing.Result) licensing.Claim {
+		if open := result.Order().Change; open.Kind == kind {
+			effect.Number = open.Number
+		}
+		return effect
+	}
 }
 
 // changeNumber returns the number of a new change of a subscription.
@@ -71,7 +82,7 @@ func (s *Subscriptions) ChangePlan(
 		if err != nil {
 			return licensing.Order{}, false, err
 		}
-		claim.Effect = licensing.Claim{OrderNo: orderNo, Number: number}
+		claim.EffectOf = sameChange(licensing.Claim{OrderNo: orderNo, Number: number}, licensing.ChangePlan)
 		result, err := place.DoOnce(ctx, ref, licensing.ChangeSubscription{Change: licensing.SubscriptionChange{
 			Kind: licensing.ChangePlan, Number: number, Later: in.Later, Plan: plan,
 		}}, claim)
