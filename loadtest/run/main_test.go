@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // journal does not have, and the journal has what the service did not do: the audit must find both.
 func TestWebhooks(t *testing.T) {
 	parse := func(args []string, stderr io.Writer) (*config, error) { return parseIn(root, args, stderr) }
-	ctx, cfg, progress := trialtest.Begin(t, parse, "--scenario", "webhooks", "--rate", "10", "--duration", "15s",
+	ctx, cfg, progress := trialtest.Begin(t, parse, "--scenario", "webhooks", "--rate", "10", "--duration", "30s",
 		"--kills", "2", "--failures-each", "1", "--slack", "10", "--out", t.TempDir())
 	k6, err := findK6(ctx, cfg)
 	if err != nil {
