@@ -138,7 +138,8 @@ func TestSubscriptionChangeAgain(t *testing.T) {
 	s.fake.Fail("POST", "/v1/subscriptions/"+o.Subscription, fakestripe.Busy, 2)
 	again := &node.Once{Hash: "cancel-000000002"}
 	for _, once := range []*node.Once{{Hash: "cancel-000000001"}, again} {
-		if _, err := s.change(s.desk, o, licensing.ChangeEnd, once); licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
+		_, err := s.change(s.desk, o, licensing.ChangeEnd, once)
+		if licensing.ReasonOf(err) != licensing.ReasonProviderFailed {
 			t.Errorf("while Stripe is down: %v", err)
 		}
 	}

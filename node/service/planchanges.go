@@ -26,7 +26,8 @@ func (s *Subscriptions) ChangeSubscription(
 		return licensing.Order{}, "", false, err
 	}
 	effect := licensing.Claim{OrderNo: orderNo, Number: change.Change.Number}
-	order, earlier, err := s.orders.changeOrder(ctx, owner, effect, sameChange(effect, change.Change.Kind), change, once)
+	same := sameChange(effect, change.Change.Kind)
+	order, earlier, err := s.orders.changeOrder(ctx, owner, effect, same, change, once)
 	if earlier != nil {
 		return order, earlier.Number, true, err
 	}
