@@ -18,10 +18,10 @@ const (
 	// eventsSettle is how old an event is before it counts as read: the provider may list it late, and its callback
 	// has mostly come by then.
 	eventsSettle = 5 * time.Minute
-	// eventPageTime is for the questions about the objects of a page: a turn begins no page with less time left, but
+	// eventPageTime is for the questions about the objects of a page: a reading begins no page with less time left, but
 	// reads one page at least.
 	eventPageTime = 8 * time.Second
-	// eventFailures is after how many failed pages a turn still goes on, with the event that has failed.
+	// eventFailures is after how many failed pages a reading still goes on, with the event that has failed.
 	eventFailures = 16
 	// The service asks again about an object whose state it can't record for at least this time, and at least so often.
 	// Stripe also repeats callbacks for three days. While the provider fails, the service asks as long as Stripe keeps
@@ -67,24 +67,26 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 	for i, source := range sources {
 		owners[i], shared[source.Owner] = source.Owner, source.Shared
 	}
-	return d.node.EachProviderEvents(ctx, owners, func(ctx context.Context, turn *service.EventReading) error {
+	read := func(ctx context.Context, reading *service.EventReading) error {
 		r := eventReader{
-			callbacks: d.callbacks, provider: d.providers.Of(turn.Owner), turn: turn, shared: shared[turn.Owner],
+			callbacks: d.callbacks, provider: d.providers.Of(reading.Owner), reading: reading,
+			shared: shared[reading.Owner],
 		}
 		if r.provider == nil {
 			return nil
 		}
 		return r.read(ctx)
-	})
+	}
+	return d.node.EachProviderEvents(ctx, owners, read)
 }
 
-// eventReader reads the events of one account in one turn.
+// eventReader reads the events of one account in one reading.
 type eventReader struct {
 	*callbacks
 	provider Provider
-	turn     *service.EventReading
+	reading  *service.EventReading
 	shared   func(licensing.Owner) bool
-	done     map[Object]bool // recorded or given up in this turn
+	done     map[Object]bool // recorded or given up in this reading
 }
 
 // read reads pages while there is time, and stores how far it has come after each. It sends one request at a time. The
@@ -106,7 +108,7 @@ func (r *eventReader) read(ctx context.Context) error {
 			}
 			more = true
 		}
-		if mine, err := r.turn.Keep(ctx); err != nil || !mine {
+		if mine, err := r.reading.Keep(ctx); err != nil || !mine {
 			return err
 		}
 		if deadline, bounded := work.Deadline(); bounded && time.Until(deadline) < eventPageTime {
@@ -114,18 +116,18 @@ func (r *eventReader) read(ctx context.Context) error {
 		}
 	}
 	if errors.Is(failed, ErrForbidden) {
-		r.turn.Rest = eventsForbidden
-		r.node.ReportEvents(r.turn.Owner, "", "the key of the payment provider may not read events: give it this "+
+		r.reading.Rest = eventsForbidden
+		r.node.ReportEvents(r.reading.Owner, "", "the key of the payment provider may not read events: give it this "+
 			"permission, or the service does not find refunds and disputes whose callbacks are lost", failed)
 		failed = nil
 	}
-	return errors.Join(failed, r.turn.End(ctx))
+	return errors.Join(failed, r.reading.End(ctx))
 }
 
 // page reads the next page of the pass under way, or the first page of a new pass. more reports that the pass has more
 // pages. If page fails, the next page begins with the event that has failed.
 func (r *eventReader) page(ctx context.Context) (more bool, err error) {
-	read := &r.turn.Read
+	read := &r.reading.Read
 	page, err := r.provider.Events(ctx, read.From, read.After)
 	switch {
 	case errors.Is(err, ErrUnknownObject) && read.After != "": // the provider does not keep the event any more
@@ -158,12 +160,13 @@ func (r *eventReader) page(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// take asks about an object. An object whose state can't be recorded now is asked about again in later turns, so that
+// take asks about an object. An object whose state can't be recorded now is asked about again in later readings, so
+// that
 // it keeps no other object waiting. take gives up an object that the provider's key may not read, and the objects of an
 // owner who has too many in a shared account, unless the provider has failed. take fails only if too many objects wait,
 // or if there is no time.
 func (r *eventReader) take(ctx context.Context, object Object) error {
-	again := &r.turn.Read.Again
+	again := &r.reading.Read.Again
 	if slices.ContainsFunc(*again, func(a store.ProviderEventAgain) bool { return objectAgain(a) == object }) {
 		return nil
 	}
@@ -172,7 +175,7 @@ func (r *eventReader) take(ctx context.Context, object Object) error {
 		owner, err = r.ask(ctx, object)
 	}
 	accountID := ""
-	if r.turn.Owner.AccountID == "" && !atProvider(err) {
+	if r.reading.Owner.AccountID == "" && !atProvider(err) {
 		accountID = owner.AccountID
 	}
 	switch {
@@ -187,7 +190,7 @@ func (r *eventReader) take(ctx context.Context, object Object) error {
 	case len(*again) == store.MaxProviderEventsAgain:
 		return err
 	}
-	*again = append(*again, store.ProviderEventAgain{Kind: string(object.Kind), ID: object.ID, Since: r.turn.Now,
+	*again = append(*again, store.ProviderEventAgain{Kind: string(object.Kind), ID: object.ID, Since: r.reading.Now,
 		AccountID: accountID})
 	return nil
 }
@@ -207,7 +210,7 @@ func atProvider(err error) bool {
 
 // waiting returns how many objects of an owner in a shared account are asked about again.
 func (r *eventReader) waiting(accountID string) (n int) {
-	for _, a := range r.turn.Read.Again {
+	for _, a := range r.reading.Read.Again {
 		if a.AccountID == accountID {
 			n++
 		}
@@ -215,7 +218,7 @@ func (r *eventReader) waiting(accountID string) (n int) {
 	return n
 }
 
-// giveUp logs that no later turn asks about an object.
+// giveUp logs that no later reading asks about an object.
 func (r *eventReader) giveUp(owner licensing.Owner, object Object, why string, err error) {
 	r.done[object] = true
 	r.node.ReportEvents(owner, object.ID, "a refund or a dispute at the payment provider could not be recorded, "+
@@ -227,7 +230,7 @@ func objectAgain(a store.ProviderEventAgain) Object {
 }
 
 // askAgain asks again about the objects whose state could not be recorded, in at most half of the time: the new events
-// have the other half. Objects for which there was no time come first in the next turn.
+// have the other half. Objects for which there was no time come first in the next reading.
 func (r *eventReader) askAgain(ctx context.Context) {
 	if deadline, bounded := ctx.Deadline(); bounded {
 		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -235,7 +238,7 @@ func (r *eventReader) askAgain(ctx context.Context) {
 		ctx = half
 	}
 	var waiting, failed []store.ProviderEventAgain
-	for _, a := range r.turn.Read.Again {
+	for _, a := range r.reading.Read.Again {
 		if ctx.Err() != nil {
 			waiting = append(waiting, a)
 			continue
@@ -250,20 +253,20 @@ func (r *eventReader) askAgain(ctx context.Context) {
 		case err == nil:
 		case errors.Is(err, ErrForbidden):
 			r.giveUp(owner, objectAgain(a), "the key of the payment provider may not read it", err)
-		case r.turn.Now.Sub(a.Since).Abs() >= keep && a.Tries >= eventsAgainTries:
+		case r.reading.Now.Sub(a.Since).Abs() >= keep && a.Tries >= eventsAgainTries:
 			r.giveUp(owner, objectAgain(a), "all tries have failed", err)
 		default:
 			failed = append(failed, a)
 		}
 	}
-	r.turn.Read.Again = append(waiting, failed...)
+	r.reading.Read.Again = append(waiting, failed...)
 }
 
-// ask does for an object what a callback does, once in a turn. It returns the owner of the object's order, as far as
+// ask does for an object what a callback does, once in a reading. It returns the owner of the object's order, as far as
 // known, and otherwise the owner of the account.
 func (r *eventReader) ask(ctx context.Context, object Object) (owner licensing.Owner, err error) {
 	if r.done[object] {
-		return r.turn.Owner, nil
+		return r.reading.Owner, nil
 	}
 	owner, found, err := r.ownerOf(ctx, object)
 	if err == nil && found {
@@ -271,7 +274,7 @@ func (r *eventReader) ask(ctx context.Context, object Object) (owner licensing.O
 	}
 	r.done[object] = err == nil
 	if owner.AccountID == "" {
-		owner = r.turn.Owner
+		owner = r.reading.Owner
 	}
 	return owner, err
 }
@@ -279,8 +282,8 @@ func (r *eventReader) ask(ctx context.Context, object Object) (owner licensing.O
 // ownerOf returns the owner of the order of an object. found is false if the object is of no order that is paid at the
 // account.
 func (r *eventReader) ownerOf(ctx context.Context, object Object) (owner licensing.Owner, found bool, err error) {
-	if r.turn.Owner.AccountID != "" {
-		return r.turn.Owner, true, nil
+	if r.reading.Owner.AccountID != "" {
+		return r.reading.Owner, true, nil
 	}
 	state, err := r.look(ctx, r.provider, object)
 	switch {

@@ -106,7 +106,7 @@ func (g *gazette) counted() (lists, looks int) {
 	return lists, looks
 }
 
-// sweep lets two nodes read the events at the same time, when a turn is due.
+// sweep lets two nodes read the events at the same time, when a reading is due.
 func (w *fixture) sweep(sources []payment.EventSource, desks ...*payment.Desk) {
 	w.t.Helper()
 	w.clock.advance(time.Minute)
@@ -166,15 +166,16 @@ func TestProviderEvents(t *testing.T) {
 				t.Error(err)
 			}
 			if lists, _ := g.counted(); lists != 0 {
-				t.Errorf("%d pages are read at once after a turn", lists)
+				t.Errorf("%d pages are read at once after a reading", lists)
 			}
 			w.verify()
 		})
 	}
 }
 
-// TestProviderEventsInTurns: a turn ends while there is time for the questions of a page. Then another node goes on.
-func TestProviderEventsInTurns(t *testing.T) {
+// TestProviderEventsInReadings: a reading ends while there is time for the questions of a page. Then another node
+// goes on.
+func TestProviderEventsInReadings(t *testing.T) {
 	w := newFixture(t)
 	g := newGazette(w)
 	var desks []*payment.Desk
@@ -188,25 +189,25 @@ func TestProviderEventsInTurns(t *testing.T) {
 	}
 	w.clock.advance(6 * time.Minute)
 	g.slow = 100 * time.Millisecond
-	turns, read := 0, 0
-	for ; read < pages && turns < pages; turns++ {
+	readings, read := 0, 0
+	for ; read < pages && readings < pages; readings++ {
 		w.clock.advance(time.Minute)
 		short, cancel := context.WithTimeout(w.ctx, 11*time.Second) // one second to begin pages in
 		began := time.Now()
-		err := desks[turns%2].AskProviderEvents(short, []payment.EventSource{{Owner: owner}})
+		err := desks[readings%2].AskProviderEvents(short, []payment.EventSource{{Owner: owner}})
 		took := time.Since(began)
 		cancel()
 		if err != nil || took > 6*time.Second {
-			t.Errorf("turn %d: %v, after %s", turns, err, took)
+			t.Errorf("reading %d: %v, after %s", readings, err, took)
 		}
 		lists, looks := g.counted()
 		if lists == 0 || looks != lists*gazettePage {
-			t.Errorf("turn %d: %d pages, %d questions", turns, lists, looks)
+			t.Errorf("reading %d: %d pages, %d questions", readings, lists, looks)
 		}
 		read += lists
 	}
-	if read != pages || turns < 2 {
-		t.Errorf("%d pages in %d turns", read, turns)
+	if read != pages || readings < 2 {
+		t.Errorf("%d pages in %d readings", read, readings)
 	}
 }
 
@@ -273,9 +274,9 @@ func TestProviderEventsStop(t *testing.T) {
 		g.print(payment.Object{Kind: payment.ObjectRefund, ID: id})
 	}
 	w.clock.advance(6 * time.Minute)
-	for turn := range 5 {
+	for reading := range 5 {
 		w.clock.advance(time.Minute)
-		if err := desk.AskProviderEvents(w.ctx, sources); turn > 0 && !errors.Is(err, providerFailed) {
+		if err := desk.AskProviderEvents(w.ctx, sources); reading > 0 && !errors.Is(err, providerFailed) {
 			t.Errorf("too many fail: %v", err)
 		}
 	}

@@ -243,7 +243,7 @@ func TestProviderEventsOfAnotherKey(t *testing.T) {
 	}
 }
 
-// TestProviderEventsWhileOneHangs: questions about objects that hang leave half of a turn's time for new events.
+// TestProviderEventsWhileOneHangs: questions about objects that hang leave half of a reading's time for new events.
 func TestProviderEventsWhileOneHangs(t *testing.T) {
 	w := newFixture(t)
 	g := newGazette(w)
@@ -302,7 +302,7 @@ func TestRefundOfUnmatched(t *testing.T) {
 	w.verify()
 }
 
-// TestProviderEventsOfFailingList: a page that the provider fails to list does not end the turn.
+// TestProviderEventsOfFailingList: a page that the provider fails to list does not end the reading.
 func TestProviderEventsOfFailingList(t *testing.T) {
 	w := newFixture(t)
 	g := newGazette(w)
