@@ -31,36 +31,25 @@ type cluster struct {
 // node.
 func nodeNames() []string { return []string{"node-a", "node-b", "node-c"} }
 
-func newCluster(cfg config, tools *programs, r *report) (*cluster, error) {
+func newCluster(cfg config, tools *programs, r *report) *cluster {
 	c := &cluster{cfg: cfg, tools: tools, report: r, logs: cfg.out, over: make(chan struct{})}
 	// Logs of the run before would only mislead.
-	if err := errors.Join(os.RemoveAll(c.logs), os.MkdirAll(c.logs, 0o755), os.MkdirAll(workDir, 0o755)); err != nil {
-		return nil, err
-	}
-	var err error
-	c.pki, err = newAuthority(filepath.Join(workDir, "pki"))
-	return c, err
+	stopIf(errors.Join(os.RemoveAll(c.logs), os.MkdirAll(c.logs, 0o755), os.MkdirAll(workDir, 0o755)))
+	c.pki = newAuthority(filepath.Join(workDir, "pki"))
+	return c
 }
 
 // up starts everything.
-func (c *cluster) up(ctx context.Context) (err error) {
-	if c.control, err = newMachine("control", filepath.Join(workDir, "control")); err != nil {
-		return err
-	}
+func (c *cluster) up(ctx context.Context) {
+	c.control = must(newMachine("control", filepath.Join(workDir, "control")))
 	for i, name := range nodeNames() {
-		m, err := newMachine(name, filepath.Join(workDir, name))
-		if err != nil {
-			return err
-		}
+		m := must(newMachine(name, filepath.Join(workDir, name)))
 		c.nodes = append(c.nodes, &node{m, i})
 	}
-	for _, do := range []func(context.Context) error{c.wire, c.startControl, c.startNames, c.joinNodes, c.addVolumes,
+	for _, do := range []func(context.Context){c.wire, c.startControl, c.startNames, c.joinNodes, c.addVolumes,
 		c.startMetrics} {
-		if err := do(ctx); err != nil {
-			return err
-		}
+		do(ctx)
 	}
-	return nil
 }
 
 // environ returns the environment of all programs: where they find each other.
@@ -87,12 +76,11 @@ func (c *cluster) in(ctx context.Context, args ...string) (string, error) {
 }
 
 // apply applies manifests.
-func (c *cluster) apply(ctx context.Context, manifests string) error {
+func (c *cluster) apply(ctx context.Context, manifests string) {
 	cmd := c.control.onNetwork(ctx, c.tools.k8s("kubectl"), "apply", "--server-side", "--filename", "-")
 	cmd.Env = c.environ()
 	cmd.Stdin = strings.NewReader(manifests)
-	_, err := output(cmd)
-	return err
+	must(output(cmd))
 }
 
 // hint returns the command to look at a cluster that stays up.

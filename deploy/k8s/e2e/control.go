@@ -11,7 +11,7 @@ import (
 
 // startControl starts the control plane as in other clusters: its processes have users of
 // their own, with what their roles allow.
-func (c *cluster) startControl(ctx context.Context) error {
+func (c *cluster) startControl(ctx context.Context) {
 	pki := c.pki
 	for _, who := range []struct {
 		name, user, group string
@@ -28,21 +28,15 @@ func (c *cluster) startControl(ctx context.Context) error {
 		{"addons", "addons", "system:masters",
 			[]string{"metrics-server.kube-system.svc", "prometheus-adapter.kube-system.svc"}},
 	} {
-		if err := pki.issue(who.name, who.user, who.group, who.hosts...); err != nil {
-			return err
-		}
-		if _, err := pki.kubeconfig(who.name); err != nil {
-			return err
-		}
+		pki.issue(who.name, who.user, who.group, who.hosts...)
+		pki.kubeconfig(who.name)
 	}
-	if _, err := c.start(c.control, "etcd", nil, c.tools.k8s("etcd"),
+	c.start(c.control, "etcd", c.tools.k8s("etcd"),
 		"--data-dir", filepath.Join(c.control.dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
 		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
-		"--initial-cluster=default=http://127.0.0.1:2380"); err != nil {
-		return err
-	}
-	if _, err := c.start(c.control, "kube-apiserver", nil, c.tools.k8s("kube-apiserver"),
+		"--initial-cluster=default=http://127.0.0.1:2380")
+	c.start(c.control, "kube-apiserver", c.tools.k8s("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--advertise-address="+controlIP,
 		"--secure-port=6443", "--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
@@ -58,31 +52,23 @@ func (c *cluster) startControl(ctx context.Context) error {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file="+pki.path("front-proxy.crt"), "--proxy-client-key-file="+pki.path("front-proxy.key"),
 		// Add-ons are processes beside it, with endpoints and without pods.
-		"--enable-aggregator-routing=true"); err != nil {
-		return err
-	}
-	if err := c.until(ctx, 2*time.Minute, "the API server is ready", func(ctx context.Context) error {
-		_, err := c.kubectl(ctx, "get", "--raw", "/readyz")
-		return err
-	}); err != nil {
-		return err
-	}
-	if err := c.startManager(); err != nil {
-		return err
-	}
-	_, err := c.start(c.control, "kube-scheduler", nil, c.tools.k8s("kube-scheduler"),
+		"--enable-aggregator-routing=true")
+	c.until(ctx, 2*time.Minute, "the API server is ready", func(ctx context.Context) {
+		must(c.kubectl(ctx, "get", "--raw", "/readyz"))
+	})
+	c.startManager()
+	c.start(c.control, "kube-scheduler", c.tools.k8s("kube-scheduler"),
 		"--kubeconfig="+pki.path("scheduler.kubeconfig"),
 		"--authentication-kubeconfig="+pki.path("scheduler.kubeconfig"),
 		"--authorization-kubeconfig="+pki.path("scheduler.kubeconfig"), "--leader-elect=false",
 		"--bind-address=127.0.0.1")
-	return err
 }
 
 // startManager starts the controllers. The autoscaler looks more often than by default,
 // and trusts a pod's first seconds sooner, so that the check does not take an hour.
-func (c *cluster) startManager() error {
+func (c *cluster) startManager() {
 	own := c.pki.path("controller-manager.kubeconfig")
-	_, err := c.start(c.control, "kube-controller-manager", nil, c.tools.k8s("kube-controller-manager"),
+	c.start(c.control, "kube-controller-manager", c.tools.k8s("kube-controller-manager"),
 		"--kubeconfig="+own, "--authentication-kubeconfig="+own, "--authorization-kubeconfig="+own,
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--use-service-account-credentials=true",
 		"--service-account-private-key-file="+c.pki.path("service-accounts.key"),
@@ -91,11 +77,10 @@ func (c *cluster) startManager() error {
 		"--flex-volume-plugin-dir=/var/lib/volume-plugins",
 		"--horizontal-pod-autoscaler-sync-period=5s", "--horizontal-pod-autoscaler-cpu-initialization-period=10s",
 		"--horizontal-pod-autoscaler-initial-readiness-delay=5s")
-	return err
 }
 
 // startNames starts CoreDNS at the address that kubelets give to pods.
-func (c *cluster) startNames(ctx context.Context) error {
+func (c *cluster) startNames(ctx context.Context) {
 	file := filepath.Join(c.control.dir, "Corefile")
 	text := fmt.Sprintf(`.:53 {
 	bind %s
@@ -107,42 +92,31 @@ func (c *cluster) startNames(ctx context.Context) error {
 	cache 5
 }
 `, controlIP, c.pki.path("addons.kubeconfig"))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return err
-	}
-	_, err := c.start(c.control, "coredns", nil, c.tools.k8s("coredns"), "-conf", file)
-	return err
+	stopIf(os.WriteFile(file, []byte(text), 0o600))
+	c.start(c.control, "coredns", c.tools.k8s("coredns"), "-conf", file)
 }
 
 // startMetrics starts what the autoscaler asks: metrics-server for CPU, and Prometheus
 // with its adapter for the nodes' own metric, by the rule in deploy/k8s.
-func (c *cluster) startMetrics(ctx context.Context) error {
+func (c *cluster) startMetrics(ctx context.Context) {
 	pki, own := c.pki, c.pki.path("addons.kubeconfig")
 	serving := []string{"--tls-cert-file=" + pki.path("addons.crt"), "--tls-private-key-file=" + pki.path("addons.key"),
 		"--authentication-kubeconfig=" + own, "--authorization-kubeconfig=" + own}
-	if _, err := c.start(c.control, "metrics-server", nil, c.tools.k8s("metrics-server"), append(serving,
+	c.start(c.control, "metrics-server", c.tools.k8s("metrics-server"), append(serving,
 		"--secure-port=4443", "--kubeconfig="+own, "--kubelet-certificate-authority="+pki.path("ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP", "--metric-resolution=10s",
-		"--kubelet-request-timeout=5s")...); err != nil {
-		return err
-	}
+		"--kubelet-request-timeout=5s")...)
 	config := filepath.Join(c.control.dir, "prometheus.yml")
 	targets := filepath.Join(c.control.dir, "targets.json")
-	if err := os.WriteFile(config, []byte(fmt.Sprintf(prometheusConfig, targets)), 0o600); err != nil {
-		return err
-	}
+	stopIf(os.WriteFile(config, []byte(fmt.Sprintf(prometheusConfig, targets)), 0o600))
 	go c.findTargets(targets)
-	if _, err := c.start(c.control, "prometheus", nil, c.tools.prometheus, "--config.file="+config,
+	c.start(c.control, "prometheus", c.tools.prometheus, "--config.file="+config,
 		"--storage.tsdb.path="+filepath.Join(c.control.dir, "prometheus"),
-		"--web.listen-address="+controlIP+":9090"); err != nil {
-		return err
-	}
-	if _, err := c.start(c.control, "prometheus-adapter", nil, c.tools.k8s("prometheus-adapter"), append(serving,
+		"--web.listen-address="+controlIP+":9090")
+	c.start(c.control, "prometheus-adapter", c.tools.k8s("prometheus-adapter"), append(serving,
 		"--secure-port=6444", "--lister-kubeconfig="+own, "--prometheus-url=http://"+controlIP+":9090",
 		"--metrics-relist-interval=10s",
-		"--config="+filepath.Join(c.cfg.root, "deploy/k8s/metrics-adapter.yaml"))...); err != nil {
-		return err
-	}
+		"--config="+filepath.Join(c.cfg.root, "deploy/k8s/metrics-adapter.yaml"))...)
 	var text strings.Builder
 	for _, api := range []struct {
 		group, version, service string
@@ -155,12 +129,9 @@ func (c *cluster) startMetrics(ctx context.Context) error {
 		fmt.Fprintf(&text, aggregated, api.service, api.port, api.service, controlIP, api.port,
 			api.version, api.group, api.group, api.version, api.service, api.port, pki.bundle())
 	}
-	if err := c.apply(ctx, text.String()); err != nil {
-		return err
-	}
-	return c.until(ctx, time.Minute, "the metrics' APIs are served", func(ctx context.Context) error {
-		_, err := c.kubectl(ctx, "wait", "--for=condition=Available", "--timeout=1s", "apiservices",
-			"v1beta1.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io")
-		return err
+	c.apply(ctx, text.String())
+	c.until(ctx, time.Minute, "the metrics' APIs are served", func(ctx context.Context) {
+		must(c.kubectl(ctx, "wait", "--for=condition=Available", "--timeout=1s", "apiservices",
+			"v1beta1.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"))
 	})
 }

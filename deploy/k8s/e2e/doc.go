@@ -11,6 +11,7 @@
 // The program:
 //
 //	main.go          the program and its settings
+//	failure.go       errors that end a step
 //	report.go        progress, and the result of each step
 //	page.go          the commands of the guide's page, by the names of their code blocks
 //	steps.go         the steps of the walk through the page

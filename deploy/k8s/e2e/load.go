@@ -20,18 +20,12 @@ type load struct {
 
 // under puts a load on the Service, and calls do meanwhile. The load fails if k6 misses a threshold of the scenario, or
 // if an acknowledged result is lost. Answers may take longer than on an idle machine.
-func (r *walk) under(ctx context.Context, l load, do func(context.Context) error) error {
-	key, err := r.variable("LICET_API_KEY")
-	if err != nil {
-		return err
-	}
+func (r *walk) under(ctx context.Context, l load, do func(context.Context)) {
+	key := r.variable("LICET_API_KEY")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := filepath.Join(r.logs, "load-"+l.scenario)
-	log, err := os.Create(out + ".log")
-	if err != nil {
-		return err
-	}
+	log := must(os.Create(out + ".log"))
 	defer log.Close()
 	cmd := r.control.onNetwork(ctx, r.tools.load, "--scenario", l.scenario, "--rate", fmt.Sprint(l.rate), "--duration",
 		l.lasts.String(), "--target", address, "--k6", r.tools.k6, "--slack", "20", "--out", out)
@@ -39,13 +33,8 @@ func (r *walk) under(ctx context.Context, l load, do func(context.Context) error
 	cmd.Env = append(os.Environ(), "LICET_API_KEY="+key)
 	ownSession(cmd)
 	cmd.Stdout = log
-	said, err := cmd.StderrPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
+	said := must(cmd.StderrPipe())
+	stopIf(cmd.Start())
 	begun := make(chan struct{})
 	read := make(chan struct{})
 	go func() {
@@ -55,22 +44,19 @@ func (r *walk) under(ctx context.Context, l load, do func(context.Context) error
 	var done error
 	select {
 	case <-begun:
-		done = do(ctx)
+		done = attempt(func() { do(ctx) })
 		if done != nil {
 			cancel()
 		}
 	case <-read:
 	}
 	<-read
-	err = cmd.Wait()
-	if done != nil {
-		return done
-	}
+	err := cmd.Wait()
+	stopIf(done)
 	if err != nil {
-		return fmt.Errorf("the load: %w: the end of %s:\n%s", err, log.Name(), tail(log.Name(), 40))
+		stop("the load: %w: the end of %s:\n%s", err, log.Name(), tail(log.Name(), 40))
 	}
 	r.report.saw("the load's report: %s", filepath.Join(out, "summary.txt"))
-	return nil
 }
 
 // watch copies lines, and closes begun at the first line that contains the sign.

@@ -100,9 +100,8 @@ func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
 		return err
 	}
 	var tools *programs
-	if err := report.step(ctx, "programs: build or find them", func(ctx context.Context) (err error) {
-		tools, err = findPrograms(ctx, cfg.root, report)
-		return err
+	if err := report.step(ctx, "programs: build or find them", func(ctx context.Context) error {
+		return attempt(func() { tools = findPrograms(ctx, cfg.root, report) })
 	}); err != nil {
 		return err
 	}
@@ -110,8 +109,8 @@ func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := newCluster(cfg, tools, report)
-	if err != nil {
+	var c *cluster
+	if err := attempt(func() { c = newCluster(cfg, tools, report) }); err != nil {
 		return err
 	}
 	defer func() {

@@ -20,26 +20,20 @@ func nodePods(n int) string { return fmt.Sprintf("10.98.%d.0/24", n) }
 // wire connects all machines by one bridge, which belongs to the control plane. Each node
 // routes to the pods of the others. The control plane, where the load comes from too,
 // reaches Services through the first node, as a load balancer does.
-func (c *cluster) wire(ctx context.Context) error {
-	if err := c.sh(ctx, c.control, fmt.Sprintf(`
+func (c *cluster) wire(ctx context.Context) {
+	c.sh(ctx, c.control, fmt.Sprintf(`
 		ip link add fabric type bridge
 		ip address add %s/24 dev fabric
 		ip link set fabric up
-		echo 1 > /proc/sys/net/ipv4/ip_forward`, controlIP)); err != nil {
-		return err
-	}
+		echo 1 > /proc/sys/net/ipv4/ip_forward`, controlIP))
 	for i, n := range c.nodes {
 		port := fmt.Sprintf("port-%d", i)
 		// The other end goes to the node's namespace, which is named by its first process, as
 		// this namespace of processes knows it.
 		link := c.control.onNetwork(ctx, "ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns",
 			n.pid())
-		if _, err := output(link); err != nil {
-			return err
-		}
-		if err := c.sh(ctx, c.control, fmt.Sprintf("ip link set %s master fabric up", port)); err != nil {
-			return err
-		}
+		must(output(link))
+		c.sh(ctx, c.control, fmt.Sprintf("ip link set %s master fabric up", port))
 		lines := []string{
 			fmt.Sprintf("ip address add %s/24 dev eth0", nodeIP(i)),
 			"ip link set eth0 up",
@@ -51,18 +45,13 @@ func (c *cluster) wire(ctx context.Context) error {
 				lines = append(lines, fmt.Sprintf("ip route add %s via %s", nodePods(j), nodeIP(j)))
 			}
 		}
-		if err := c.sh(ctx, n.machine, strings.Join(lines, "\n")); err != nil {
-			return err
-		}
-		if err := c.sh(ctx, c.control, fmt.Sprintf("ip route add %s via %s", nodePods(i), nodeIP(i))); err != nil {
-			return err
-		}
+		c.sh(ctx, n.machine, strings.Join(lines, "\n"))
+		c.sh(ctx, c.control, fmt.Sprintf("ip route add %s via %s", nodePods(i), nodeIP(i)))
 	}
-	return c.sh(ctx, c.control, fmt.Sprintf("ip route add %s via %s", serviceRange, nodeIP(0)))
+	c.sh(ctx, c.control, fmt.Sprintf("ip route add %s via %s", serviceRange, nodeIP(0)))
 }
 
 // sh runs lines on a machine.
-func (c *cluster) sh(ctx context.Context, on *machine, lines string) error {
-	_, err := output(on.inside(ctx, "bash", "-euc", lines))
-	return err
+func (c *cluster) sh(ctx context.Context, on *machine, lines string) {
+	must(output(on.inside(ctx, "bash", "-euc", lines)))
 }

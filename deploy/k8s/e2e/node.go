@@ -24,64 +24,46 @@ type node struct {
 func (n *node) zone() string { return "zone-" + n.name[len(n.name)-1:] }
 
 // startContainers starts containerd.
-func (c *cluster) startContainers(n *node) error {
+func (c *cluster) startContainers(n *node) {
 	config := filepath.Join(n.dir, "containerd.toml")
 	network := filepath.Join(n.dir, "cni")
-	if err := errors.Join(
+	stopIf(errors.Join(
 		os.MkdirAll(network, 0o755),
 		os.WriteFile(config,
 			[]byte(fmt.Sprintf(containerdConfig, pauseImage, filepath.Join(c.tools.debian, "usr/sbin/runc"),
 				filepath.Join(c.tools.debian, "usr/lib/cni"), network)), 0o644),
 		os.WriteFile(filepath.Join(network, "pods.conflist"), []byte(fmt.Sprintf(podNetwork, nodePods(n.number))),
 			0o644),
-	); err != nil {
-		return err
-	}
-	_, err := c.start(n.machine, "containerd", nil, filepath.Join(c.tools.debian, "usr/bin/containerd"), "--config",
+	))
+	c.start(n.machine, "containerd", filepath.Join(c.tools.debian, "usr/bin/containerd"), "--config",
 		config)
-	return err
 }
 
 // load imports an image on the node, in place of a pull.
-func (c *cluster) load(ctx context.Context, n *node, tar string) error {
+func (c *cluster) load(ctx context.Context, n *node, tar string) {
 	cmd := n.inside(ctx, filepath.Join(c.tools.debian, "usr/bin/ctr"), "--namespace", "k8s.io", "images", "import", tar)
 	cmd.Env = c.environ()
-	_, err := output(cmd)
-	return err
+	must(output(cmd))
 }
 
 // startKubelet starts the kubelet and kube-proxy, in cgroups of their own.
-func (c *cluster) startKubelet(n *node) error {
+func (c *cluster) startKubelet(n *node) {
 	user := "system:node:" + n.name
-	if err := c.pki.issue(n.name, user, "system:nodes", n.name, nodeIP(n.number)); err != nil {
-		return err
-	}
-	kubeconfig, err := c.pki.kubeconfig(n.name)
-	if err != nil {
-		return err
-	}
-	if err := makeCgroup(cgroups + n.name); err != nil {
-		return err
-	}
+	c.pki.issue(n.name, user, "system:nodes", n.name, nodeIP(n.number))
+	kubeconfig := c.pki.kubeconfig(n.name)
+	stopIf(makeCgroup(cgroups + n.name))
 	config, resolv := filepath.Join(n.dir, "kubelet.yaml"), filepath.Join(n.dir, "resolv.conf")
 	text := fmt.Sprintf(kubeletConfig, nodeIP(n.number), c.pki.path("ca.crt"), c.pki.path(n.name+".crt"),
 		c.pki.path(n.name+".key"), controlIP, cgroups+n.name, resolv)
-	if err := errors.Join(os.WriteFile(config, []byte(text), 0o644),
-		os.WriteFile(resolv, []byte("nameserver "+controlIP+"\n"), 0o644)); err != nil {
-		return err
-	}
-	if _, err := c.start(n.machine, "kubelet", nil, c.tools.k8s("kubelet"), "--config="+config,
+	stopIf(errors.Join(os.WriteFile(config, []byte(text), 0o644),
+		os.WriteFile(resolv, []byte("nameserver "+controlIP+"\n"), 0o644)))
+	c.start(n.machine, "kubelet", c.tools.k8s("kubelet"), "--config="+config,
 		"--kubeconfig="+kubeconfig, "--hostname-override="+n.name, "--node-ip="+nodeIP(n.number),
-		"--node-labels=topology.kubernetes.io/zone="+n.zone()); err != nil {
-		return err
-	}
+		"--node-labels=topology.kubernetes.io/zone="+n.zone())
 	proxy := filepath.Join(n.dir, "kube-proxy.yaml")
-	if err := os.WriteFile(proxy,
-		[]byte(fmt.Sprintf(proxyConfig, c.pki.path("kube-proxy.kubeconfig"), n.name, podRange)), 0o644); err != nil {
-		return err
-	}
-	_, err = c.start(n.machine, "kube-proxy", nil, c.tools.k8s("kube-proxy"), "--config="+proxy)
-	return err
+	stopIf(os.WriteFile(proxy,
+		[]byte(fmt.Sprintf(proxyConfig, c.pki.path("kube-proxy.kubeconfig"), n.name, podRange)), 0o644))
+	c.start(n.machine, "kube-proxy", c.tools.k8s("kube-proxy"), "--config="+proxy)
 }
 
 // makeCgroup makes a cgroup in each hierarchy. In the hierarchy of processors nothing can
@@ -119,55 +101,37 @@ func hierarchies() []string {
 }
 
 // joinNodes starts all nodes and waits until Kubernetes may use them.
-func (c *cluster) joinNodes(ctx context.Context) error {
-	if err := c.pki.issue("kube-proxy", "system:kube-proxy", ""); err != nil {
-		return err
-	}
-	if _, err := c.pki.kubeconfig("kube-proxy"); err != nil {
-		return err
+func (c *cluster) joinNodes(ctx context.Context) {
+	c.pki.issue("kube-proxy", "system:kube-proxy", "")
+	c.pki.kubeconfig("kube-proxy")
+	for _, n := range c.nodes {
+		c.startContainers(n)
 	}
 	for _, n := range c.nodes {
-		if err := c.startContainers(n); err != nil {
-			return err
-		}
-	}
-	for _, n := range c.nodes {
-		if err := c.until(ctx, time.Minute, n.name+"'s containerd answers", func(ctx context.Context) error {
+		c.until(ctx, time.Minute, n.name+"'s containerd answers", func(ctx context.Context) {
 			cmd := n.inside(ctx, filepath.Join(c.tools.debian, "usr/bin/ctr"), "version")
 			cmd.Env = c.environ()
-			_, err := output(cmd)
-			return err
-		}); err != nil {
-			return err
-		}
+			must(output(cmd))
+		})
 		for _, tar := range c.tools.images {
-			if err := c.load(ctx, n, tar); err != nil {
-				return err
-			}
+			c.load(ctx, n, tar)
 		}
-		if err := c.startKubelet(n); err != nil {
-			return err
-		}
+		c.startKubelet(n)
 	}
-	return c.until(ctx, 2*time.Minute, "all nodes are ready", func(ctx context.Context) error {
-		out, err := c.kubectl(ctx, "get", "nodes", "-o",
-			`jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}`)
-		if err != nil {
-			return err
-		}
+	c.until(ctx, 2*time.Minute, "all nodes are ready", func(ctx context.Context) {
+		out := must(c.kubectl(ctx, "get", "nodes", "-o",
+			`jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}`))
 		if ready := strings.Count(out, "=True"); ready < len(c.nodes) {
-			return fmt.Errorf("%d of %d: %s", ready, len(c.nodes), out)
+			stop("%d of %d: %s", ready, len(c.nodes), out)
 		}
-		return nil
 	})
 }
 
 // killContainer sends SIGKILL to the first process of a container, as the kernel does when
 // memory runs out.
-func (c *cluster) killContainer(ctx context.Context, n *node, id string) error {
+func (c *cluster) killContainer(ctx context.Context, n *node, id string) {
 	cmd := n.inside(ctx, filepath.Join(c.tools.debian, "usr/bin/ctr"), "--namespace", "k8s.io", "tasks", "kill",
 		"--signal", fmt.Sprint(int(syscall.SIGKILL)), id)
 	cmd.Env = c.environ()
-	_, err := output(cmd)
-	return err
+	must(output(cmd))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,65 +23,54 @@ func packages() []string {
 
 // unpackPackages downloads Debian's packages, unpacks them into a folder of the cache, and
 // returns the folder. It installs nothing: nothing outside that folder changes.
-func unpackPackages(ctx context.Context, cache string, r *report) (string, error) {
+func unpackPackages(ctx context.Context, cache string, r *report) string {
 	dir := filepath.Join(cache, "debian")
 	if runsPackages(ctx, dir) == nil {
-		return dir, nil
+		return dir
 	}
 	for _, tool := range []string{"apt-get", "dpkg"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return "", fmt.Errorf("there is no %s: this check needs Debian or Ubuntu, whose containerd it unpacks",
+			stop("there is no %s: this check needs Debian or Ubuntu, whose containerd it unpacks",
 				tool)
 		}
 	}
 	r.say("    downloading Debian's %s …", strings.Join(packages()[:4], ", "))
-	work, err := os.MkdirTemp(cache, "debian-")
-	if err != nil {
-		return "", err
-	}
+	work := must(os.MkdirTemp(cache, "debian-"))
 	defer os.RemoveAll(work)
 	// apt's own user is to read it too.
-	if err := os.Chmod(work, 0o755); err != nil {
-		return "", err
-	}
+	stopIf(os.Chmod(work, 0o755))
 	for try := range 3 {
 		download := exec.CommandContext(ctx, "apt-get",
 			append([]string{"download", "-q", "-o", "APT::Sandbox::User=root"}, packages()...)...)
 		download.Dir = work
-		if _, err = output(download); err == nil {
+		_, err := output(download)
+		if err == nil {
 			break
 		}
 		if try == 2 {
-			return "", fmt.Errorf("the packages could not be downloaded from Debian (where apt has no lists of "+
+			stop("the packages could not be downloaded from Debian (where apt has no lists of "+
 				"packages: apt-get update): %w", err)
 		}
 		time.Sleep(2 * time.Second)
 	}
-	files, err := filepath.Glob(filepath.Join(work, "*.deb"))
-	if err != nil {
-		return "", err
-	}
+	files := must(filepath.Glob(filepath.Join(work, "*.deb")))
 	root := filepath.Join(work, "root")
 	for _, file := range files {
-		if _, err := output(exec.CommandContext(ctx, "dpkg", "-x", file, root)); err != nil {
-			return "", err
-		}
+		must(output(exec.CommandContext(ctx, "dpkg", "-x", file, root)))
 	}
 	// The names that dpkg's alternatives would make.
 	for _, name := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save",
 		"ip6tables-restore"} {
 		if err := os.Symlink("xtables-nft-multi", filepath.Join(root, "usr/sbin", name)); err != nil &&
 			!errors.Is(err, os.ErrExist) {
-			return "", err
+			stopIf(err)
 		}
 	}
 	if err := runsPackages(ctx, root); err != nil {
-		return "", fmt.Errorf("the programs in Debian's packages do not run here: %w", err)
+		stop("the programs in Debian's packages do not run here: %w", err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return "", err
-	}
-	return dir, os.Rename(root, dir)
+	stopIf(errors.Join(os.RemoveAll(dir), os.Rename(root, dir)))
+	return dir
 }
 
 func runsPackages(ctx context.Context, root string) error {

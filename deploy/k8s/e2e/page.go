@@ -58,27 +58,24 @@ func (p *page) unrun() []string {
 // block runs one block as a reader of the page does: in the folder of the repository, in a
 // shell that knows what earlier blocks have set. It returns the output, which is in the
 // logs too.
-func (r *walk) block(ctx context.Context, name string) (string, error) {
+func (r *walk) block(ctx context.Context, name string) string {
 	text, ok := r.page.text[name]
 	if !ok {
-		return "", fmt.Errorf("%s has no block named %q", pagePath, name)
+		stop("%s has no block named %q", pagePath, name)
 	}
 	r.page.ran[name] = true
 	return r.shell(ctx, name, text)
 }
 
 // blocks runs blocks one after the other, until one fails.
-func (r *walk) blocks(ctx context.Context, names ...string) error {
+func (r *walk) blocks(ctx context.Context, names ...string) {
 	for _, name := range names {
-		if _, err := r.block(ctx, name); err != nil {
-			return err
-		}
+		r.block(ctx, name)
 	}
-	return nil
 }
 
 // shell runs lines as block does.
-func (r *walk) shell(ctx context.Context, name, text string) (string, error) {
+func (r *walk) shell(ctx context.Context, name, text string) string {
 	state := filepath.Join(workDir, "shell")
 	script := fmt.Sprintf("set -euo pipefail\n[[ ! -e %[1]s ]] || . %[1]s\n%[2]s\nexport -p >%[1]s\n", state, text)
 	cmd := r.control.onNetwork(ctx, "bash", "-c", script)
@@ -87,47 +84,36 @@ func (r *walk) shell(ctx context.Context, name, text string) (string, error) {
 		"PATH="+r.tools.bin+":"+r.tools.folder+":"+os.Getenv("PATH"))
 	cmd.Dir = r.cfg.root
 	log := filepath.Join(r.logs, "page-"+name+".log")
-	out, err := os.Create(log)
-	if err != nil {
-		return "", err
-	}
+	out := must(os.Create(log))
 	defer out.Close()
 	fmt.Fprintf(out, "%s\n--\n", text)
 	cmd.Stdout, cmd.Stderr = out, out
 	ownSession(cmd)
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	err = cmd.Wait()
+	stopIf(cmd.Start())
+	err := cmd.Wait()
 	// Ends the programs that the block has left in the background.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	printed, readErr := os.ReadFile(log)
-	if readErr != nil {
-		return "", readErr
-	}
+	printed := must(os.ReadFile(log))
 	_, said, _ := strings.Cut(string(printed), "\n--\n")
 	if err != nil {
-		return said, fmt.Errorf("the commands %q of %s: %w:\n%s", name, pagePath, err, tail(log, 25))
+		stop("the commands %q of %s: %w:\n%s", name, pagePath, err, tail(log, 25))
 	}
-	return said, nil
+	return said
 }
 
 // variable returns a variable that a block has exported.
-func (r *walk) variable(name string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(workDir, "shell"))
-	if err != nil {
-		return "", err
-	}
+func (r *walk) variable(name string) string {
+	text := must(os.ReadFile(filepath.Join(workDir, "shell")))
 	match := regexp.MustCompile(`(?m)^declare -x ` + name + `="(.*)"$`).FindStringSubmatch(string(text))
 	if match == nil {
-		return "", fmt.Errorf("no block has exported %s", name)
+		stop("no block has exported %s", name)
 	}
-	return match[1], nil
+	return match[1]
 }
 
 // settings replaces the page's first block: it sets the same variables to this cluster's
 // values.
-func (r *walk) settings(values map[string]string) error {
+func (r *walk) settings(values map[string]string) {
 	const name = "settings"
 	r.page.ran[name] = true
 	var lines []string
@@ -135,12 +121,12 @@ func (r *walk) settings(values map[string]string) error {
 	for _, match := range line.FindAllStringSubmatch(r.page.text[name], -1) {
 		value, ok := values[match[1]]
 		if !ok {
-			return fmt.Errorf("%s has readers set %s, and this check does not know to what", pagePath, match[1])
+			stop("%s has readers set %s, and this check does not know to what", pagePath, match[1])
 		}
 		lines = append(lines, fmt.Sprintf("declare -x %s=%q", match[1], value))
 	}
 	if len(lines) != len(values) {
-		return fmt.Errorf("this check sets %d variables, and %s only %d", len(values), pagePath, len(lines))
+		stop("this check sets %d variables, and %s only %d", len(values), pagePath, len(lines))
 	}
-	return os.WriteFile(filepath.Join(workDir, "shell"), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+	stopIf(os.WriteFile(filepath.Join(workDir, "shell"), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }

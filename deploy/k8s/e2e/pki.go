@@ -8,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -24,43 +23,26 @@ type authority struct {
 	certificate *x509.Certificate
 }
 
-func newAuthority(dir string) (*authority, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	a := &authority{dir: dir}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+func newAuthority(dir string) *authority {
+	stopIf(os.MkdirAll(dir, 0o700))
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "k8s-e2e"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	a.key = key
-	if a.certificate, err = x509.ParseCertificate(der); err != nil {
-		return nil, err
-	}
-	return a, a.write("ca", der, key)
+	der := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
+	a := &authority{dir, key, must(x509.ParseCertificate(der))}
+	a.write("ca", der, key)
+	return a
 }
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
 // issue writes name.crt and name.key, for clients and servers alike.
-func (a *authority) issue(name, user, group string, hosts ...string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 100))
-	if err != nil {
-		return err
-	}
+func (a *authority) issue(name, user, group string, hosts ...string) {
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	serial := must(rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 100)))
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: user},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
@@ -77,27 +59,19 @@ func (a *authority) issue(name, user, group string, hosts ...string) error {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
-	if err != nil {
-		return err
-	}
-	return a.write(name, der, key)
+	der := must(x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key))
+	a.write(name, der, key)
 }
 
-func (a *authority) write(name string, der []byte, key *ecdsa.PrivateKey) error {
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return err
+func (a *authority) write(name string, der []byte, key *ecdsa.PrivateKey) {
+	private := must(x509.MarshalECPrivateKey(key))
+	public := must(x509.MarshalPKIXPublicKey(key.Public()))
+	put := func(ending, kind string, bytes []byte) {
+		stopIf(os.WriteFile(a.path(name+ending), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600))
 	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return err
-	}
-	put := func(ending, kind string, bytes []byte) error {
-		return os.WriteFile(a.path(name+ending), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600)
-	}
-	return errors.Join(put(".crt", "CERTIFICATE", der), put(".key", "EC PRIVATE KEY", private),
-		put(".pub", "PUBLIC KEY", public))
+	put(".crt", "CERTIFICATE", der)
+	put(".key", "EC PRIVATE KEY", private)
+	put(".pub", "PUBLIC KEY", public)
 }
 
 // bundle returns the authority's certificate in base64, as manifests need it.
@@ -107,7 +81,7 @@ func (a *authority) bundle() string {
 }
 
 // kubeconfig writes name.kubeconfig for the owner of the certificate of that name.
-func (a *authority) kubeconfig(name string) (string, error) {
+func (a *authority) kubeconfig(name string) string {
 	path := a.path(name + ".kubeconfig")
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -122,5 +96,6 @@ contexts:
     context: {cluster: e2e, user: %s}
 current-context: e2e
 `, controlIP, a.path("ca.crt"), name, a.path(name+".crt"), a.path(name+".key"), name)
-	return path, os.WriteFile(path, []byte(text), 0o600)
+	stopIf(os.WriteFile(path, []byte(text), 0o600))
+	return path
 }

@@ -23,28 +23,24 @@ type daemon struct {
 }
 
 // start starts a daemon, with a log of its own.
-func (c *cluster) start(on *machine, name string, env []string, program string, args ...string) (*daemon, error) {
+func (c *cluster) start(on *machine, name, program string, args ...string) {
 	d := &daemon{name: on.name + "/" + name, log: filepath.Join(c.logs, on.name+"-"+name+".log"),
 		over: make(chan struct{})}
-	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, err
-	}
+	log := must(os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644))
 	defer log.Close()
 	// It outlives the step that starts it, and ends with its machine.
 	d.cmd = on.inside(context.Background(), program, args...)
-	d.cmd.Env = append(c.environ(), env...)
+	d.cmd.Env = c.environ()
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := d.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.name, err)
+		stop("%s: %w", d.name, err)
 	}
 	go func() {
 		d.err = d.cmd.Wait()
 		close(d.over)
 	}()
 	c.daemons = append(c.daemons, d)
-	return d, nil
 }
 
 // ended returns an error if a daemon has ended: none may.
@@ -89,29 +85,26 @@ func output(cmd *exec.Cmd) (string, error) {
 	return out.String(), nil
 }
 
-// until repeats a check until it succeeds, for at most longest. The error contains the
-// last failure.
-func (c *cluster) until(all context.Context, longest time.Duration, what string, is func(context.Context) error) error {
+// until repeats a check until nothing ends the check, for at most longest. The error contains the last failure.
+func (c *cluster) until(all context.Context, longest time.Duration, what string, is func(context.Context)) {
 	ctx, cancel := context.WithTimeout(all, longest)
 	defer cancel()
 	var last error
 	for {
-		err := is(ctx)
+		err := attempt(func() { is(ctx) })
 		if err == nil {
-			return nil
+			return
 		}
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}
-		if dead := c.ended(); dead != nil {
-			return dead
-		}
+		stopIf(c.ended())
 		select {
 		case <-ctx.Done():
 			if all.Err() != nil {
-				return fmt.Errorf("%s: %w", what, context.Cause(all))
+				stop("%s: %w", what, context.Cause(all))
 			}
-			return fmt.Errorf("%s: not within %v: %w", what, longest, errors.Join(last, context.Cause(ctx)))
+			stop("%s: not within %v: %w", what, longest, errors.Join(last, context.Cause(ctx)))
 		case <-time.After(300 * time.Millisecond):
 		}
 	}

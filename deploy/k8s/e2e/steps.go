@@ -15,7 +15,7 @@ import (
 // step is a part of the walk through the page.
 type step struct {
 	name string
-	do   func(context.Context) error
+	do   func(context.Context)
 }
 
 // walk is one walk through the page.
@@ -61,7 +61,7 @@ func (r *walk) steps(ctx context.Context) error {
 			continue
 		}
 		if err := r.report.step(ctx, step.name, func(ctx context.Context) error {
-			return errors.Join(step.do(ctx), r.ended())
+			return errors.Join(attempt(func() { step.do(ctx) }), r.ended())
 		}); err != nil {
 			return err
 		}
@@ -87,123 +87,85 @@ const overlayPath = "deploy/k8s/overlays/e2e"
 const address = "http://10.96.0.80"
 
 // install goes from an empty cluster to nodes that are ready.
-func (r *walk) install(ctx context.Context) error {
-	if err := r.settings(map[string]string{
+func (r *walk) install(ctx context.Context) {
+	r.settings(map[string]string{
 		"OVERLAY": overlayPath, "IMAGE": firstImage, "NEXT_IMAGE": secondImage, "LICET_URL": address,
 		"MACHINE": nodeNames()[1],
-	}); err != nil {
-		return err
-	}
+	})
 	definitions, err := filepath.Glob(filepath.Join(r.tools.definitions, "*_*.yaml"))
 	if err != nil || len(definitions) == 0 {
-		return fmt.Errorf("the operator's definitions in %s: %w", r.tools.definitions, errors.Join(err, os.ErrNotExist))
+		stop("the operator's definitions in %s: %w", r.tools.definitions, errors.Join(err, os.ErrNotExist))
 	}
 	for _, file := range definitions {
 		if strings.Contains(file, "_servicemonitors") || strings.Contains(file, "_prometheusrules") {
-			if _, err := r.kubectl(ctx, "apply", "--server-side", "--filename", file); err != nil {
-				return err
-			}
+			must(r.kubectl(ctx, "apply", "--server-side", "--filename", file))
 		}
 	}
 	const keys = "master.keys"
 	if _, err := os.Stat(filepath.Join(r.cfg.root, keys)); err == nil {
-		return fmt.Errorf("%s is there already, and the page's commands would change it: move it away", keys)
+		stop("%s is there already, and the page's commands would change it: move it away", keys)
 	}
 	// A killed run may have left the folder. Its name belongs to this check.
-	if err := os.RemoveAll(r.overlay()); err != nil {
-		return err
-	}
-	if err := r.blocks(ctx, "image", "overlay"); err != nil {
-		return err
-	}
+	stopIf(os.RemoveAll(r.overlay()))
+	r.blocks(ctx, "image", "overlay")
 	// The settings that three nodes on one machine need, and a real cluster does not.
-	file, err := os.OpenFile(filepath.Join(r.overlay(), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
+	file := must(os.OpenFile(filepath.Join(r.overlay(), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0))
 	_, err = file.WriteString("components: [../../e2e/small]\n")
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err := r.blocks(ctx, "secrets"); err != nil {
-		return err
-	}
-	if err := os.Remove(filepath.Join(r.cfg.root, keys)); err != nil {
-		return err
-	}
-	return r.blocks(ctx, "apply", "ready", "users")
+	stopIf(errors.Join(err, file.Close()))
+	r.blocks(ctx, "secrets")
+	stopIf(os.Remove(filepath.Join(r.cfg.root, keys)))
+	r.blocks(ctx, "apply", "ready", "users")
 }
 
 // spread checks that pods run where affinity and topology spread put them.
-func (r *walk) spread(ctx context.Context) error {
+func (r *walk) spread(ctx context.Context) {
 	for label, what := range map[string]string{"etcd": "members", "licet": "nodes"} {
 		component := map[string]string{"etcd": "store", "licet": "node"}[label]
-		out, err := r.in(ctx, "get", "pods", "--selector",
+		out := must(r.in(ctx, "get", "pods", "--selector",
 			"app.kubernetes.io/name="+label+",app.kubernetes.io/component="+component,
-			"--output", "jsonpath={range .items[*]}{.spec.nodeName} {end}")
-		if err != nil {
-			return err
-		}
+			"--output", "jsonpath={range .items[*]}{.spec.nodeName} {end}"))
 		on := map[string]bool{}
 		for _, name := range strings.Fields(out) {
 			on[name] = true
 		}
 		if len(on) != 3 {
-			return fmt.Errorf("the %s are on %q, and not on three machines", what, out)
+			stop("the %s are on %q, and not on three machines", what, out)
 		}
 	}
-	return nil
 }
 
 // mainJob makes the first key, and then orders, pays and activates.
-func (r *walk) mainJob(ctx context.Context) error {
-	if err := r.blocks(ctx, "first-key", "port-forward"); err != nil {
-		return err
-	}
-	out, err := r.block(ctx, "activate")
-	if err != nil {
-		return err
-	}
+func (r *walk) mainJob(ctx context.Context) {
+	r.blocks(ctx, "first-key", "port-forward")
+	out := r.block(ctx, "activate")
 	if !regexp.MustCompile(`\bactivated\b`).MatchString(out) { // and not not_activated
-		return fmt.Errorf("no license was activated: %s", out)
+		stop("no license was activated: %s", out)
 	}
-	return nil
 }
 
 // verify checks the whole store.
-func (r *walk) verify(ctx context.Context) error {
-	return r.blocks(ctx, "verify")
+func (r *walk) verify(ctx context.Context) {
+	r.blocks(ctx, "verify")
 }
 
 // maintain runs the weekly CronJobs' work, and replaces the authorities, which happens
 // every ten years.
-func (r *walk) maintain(ctx context.Context) error {
-	if err := r.blocks(ctx, "defragment"); err != nil {
-		return err
-	}
-	out, err := r.block(ctx, "certificates")
-	if err != nil {
-		return err
-	}
+func (r *walk) maintain(ctx context.Context) {
+	r.blocks(ctx, "defragment")
+	out := r.block(ctx, "certificates")
 	if strings.Count(out, ": good") != 4 {
-		return fmt.Errorf("certificates were made anew that are good: %s", out)
+		stop("certificates were made anew that are good: %s", out)
 	}
-	if err := r.blocks(ctx, "authority"); err != nil {
-		return err
-	}
-	return r.verify(ctx)
+	r.blocks(ctx, "authority")
+	r.verify(ctx)
 }
 
 // remove removes everything, data and keys included.
-func (r *walk) remove(ctx context.Context) error {
-	if err := r.blocks(ctx, "remove"); err != nil {
-		return err
+func (r *walk) remove(ctx context.Context) {
+	r.blocks(ctx, "remove")
+	if out := must(r.in(ctx, "get", "pods", "--output", "name")); strings.TrimSpace(out) != "" {
+		stop("pods are left: %s", out)
 	}
-	out, err := r.in(ctx, "get", "pods", "--output", "name")
-	if err == nil && strings.TrimSpace(out) != "" {
-		err = fmt.Errorf("pods are left: %s", out)
-	}
-	return err
 }
 
 // number reads one number of one object, 0 if it is absent.

@@ -16,31 +16,25 @@ const sharedDir = "/var/lib/volumes/shared"
 // addVolumes makes the volumes for the claims, since nothing here makes volumes by itself:
 // on each node one for a member, one more for a member that is restored, and one for
 // backups that any node can mount.
-func (c *cluster) addVolumes(ctx context.Context) error {
+func (c *cluster) addVolumes(ctx context.Context) {
 	var text strings.Builder
 	text.WriteString(storageClass)
 	shared := filepath.Join(workDir, "shared")
-	if err := os.MkdirAll(shared, 0o755); err != nil {
-		return err
-	}
+	stopIf(os.MkdirAll(shared, 0o755))
 	for _, n := range c.nodes {
 		local := filepath.Join(n.dir, "lib", "volumes")
 		for _, name := range []string{"0", "1", "shared"} {
-			if err := os.MkdirAll(filepath.Join(local, name), 0o755); err != nil {
-				return err
-			}
+			stopIf(os.MkdirAll(filepath.Join(local, name), 0o755))
 		}
 		mount := n.inside(ctx, "mount", "--bind", shared, sharedDir)
-		if _, err := output(mount); err != nil {
-			return err
-		}
+		must(output(mount))
 		for i := range 2 {
 			fmt.Fprintf(&text, volume, fmt.Sprintf("%s-%d", n.name, i), "32Gi", fmt.Sprintf("/var/lib/volumes/%d", i),
 				n.name)
 		}
 	}
 	fmt.Fprintf(&text, volume, "shared", "100Gi", sharedDir, strings.Join(nodeNames(), ", "))
-	return c.apply(ctx, text.String())
+	c.apply(ctx, text.String())
 }
 
 // free returns how much room there is for the files of a run.
