@@ -30,11 +30,14 @@ const (
 // errUnregistered reports that a node's registration is gone, though its lease may live.
 var errUnregistered = fmt.Errorf("%w: the registration is gone", licensing.ErrUnavailable)
 
+// registrations keeps the registrations of nodes.
+type registrations struct{ *core }
+
 // Register keeps a node registered, under a lease, until ctx ends, and then removes the
 // registration. Each half second Register stores the time that clock stamps along with what
 // current returns, and gives clock all nodes' times. The incarnation of current never changes.
 // Register does not fail: it tries again.
-func (s *Store) Register(ctx context.Context, current func() store.Registration, clock store.Stamper) {
+func (s *registrations) Register(ctx context.Context, current func() store.Registration, clock store.Stamper) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		began, err := s.register(ctx, current, clock)
 		if ctx.Err() != nil {
@@ -53,7 +56,7 @@ func (s *Store) Register(ctx context.Context, current func() store.Registration,
 
 // register registers a node for as long as its lease lives, and reports whether it
 // ever was registered.
-func (s *Store) register(
+func (s *registrations) register(
 	ctx context.Context, current func() store.Registration, clock store.Stamper,
 ) (began bool, err error) {
 	r := current()
@@ -67,7 +70,7 @@ func (s *Store) register(
 // keepStamping stores a node's time each half second, until ctx ends or the registration is gone.
 // Once keepStamping has returned, the registration may be removed: other nodes form majorities
 // without the node, so the node no longer acts by its clock.
-func (s *Store) keepStamping(
+func (s *registrations) keepStamping(
 	ctx context.Context, current func() store.Registration, clock store.Stamper, lease clientv3.LeaseID,
 ) error {
 	defer clock.Leave()
@@ -93,7 +96,7 @@ func (s *Store) keepStamping(
 // stamp stores a node's time in its registration, and reads the times of all nodes in the same transaction. If the
 // registration does not have the given revision, stamp stores nothing: so a delayed request never replaces a newer time
 // by an older one. stamp returns the revision that the registration has now.
-func (s *Store) stamp(
+func (s *registrations) stamp(
 	ctx context.Context, r store.Registration, clock store.Stamper, lease clientv3.LeaseID, revision int64,
 ) (now int64, stored bool, err error) {
 	key := keyspace.NodeKey(r.Incarnation)
@@ -115,7 +118,7 @@ func (s *Store) stamp(
 }
 
 // compareClocks reads the times of all nodes, and stores none.
-func (s *Store) compareClocks(ctx context.Context, clock store.Stamper) {
+func (s *registrations) compareClocks(ctx context.Context, clock store.Stamper) {
 	clock.Stamp()
 	response, err := s.listNodes(ctx)
 	if err != nil {
@@ -126,7 +129,7 @@ func (s *Store) compareClocks(ctx context.Context, clock store.Stamper) {
 }
 
 // stamps returns the times in registrations. Nodes of an older version have none.
-func (s *Store) stamps(kvs []*mvccpb.KeyValue) (stamps []store.Stamp) {
+func (s *registrations) stamps(kvs []*mvccpb.KeyValue) (stamps []store.Stamp) {
 	for _, kv := range kvs {
 		r, at, err := layout.DecodeNode(string(kv.Key[len(keyspace.NodesPrefix):]), kv.Value)
 		if err == nil && !at.IsZero() {
@@ -137,13 +140,13 @@ func (s *Store) stamps(kvs []*mvccpb.KeyValue) (stamps []store.Stamp) {
 	return stamps
 }
 
-func (s *Store) listNodes(ctx context.Context) (*clientv3.GetResponse, error) {
+func (s *registrations) listNodes(ctx context.Context) (*clientv3.GetResponse, error) {
 	return s.etcd.List(ctx, "nodes", keyspace.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 }
 
 // Nodes lists the nodes that are up and listen to other nodes, including this node. A dead node may be among them for
 // some seconds.
-func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
+func (s *registrations) Nodes(ctx context.Context) ([]store.Registration, error) {
 	response, err := s.listNodes(ctx)
 	if err != nil {
 		return nil, err

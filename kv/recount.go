@@ -28,9 +28,12 @@ const (
 	usagePage = 1000
 )
 
+// recounts counts anew how much owners store.
+type recounts struct{ *core }
+
 // BeginRecount begins a recount of all usage, unless another node has begun one lately. revision is the revision at
 // which the recount must count.
-func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64, begun bool, err error) {
+func (s *recounts) BeginRecount(ctx context.Context, now time.Time) (revision int64, begun bool, err error) {
 	found, err := s.etcd.GetAll(ctx, "read_recount", []string{keyspace.RecountKey, keyspace.RecountedKey})
 	if err != nil {
 		return 0, false, err
@@ -57,7 +60,7 @@ func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64
 }
 
 // recountDue reports whether another recount is due after the latest one. A mark that can't be read counts as no mark.
-func (s *Store) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
+func (s *recounts) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
 	last, err := layout.DecodeRecount(latest.Value)
 	if s.etcd.Unreadable(keyspace.RecountKey, "cell/recount", err) {
 		return true
@@ -74,7 +77,7 @@ func (s *Store) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
 
 // CountUsage counts how much each owner stores at a revision. Owners with a usage record who store nothing are in the
 // result too.
-func (s *Store) CountUsage(ctx context.Context, revision int64) (map[licensing.Owner]licensing.Size, error) {
+func (s *recounts) CountUsage(ctx context.Context, revision int64) (map[licensing.Owner]licensing.Size, error) {
 	sizes, err := verify.Sizes(ctx, s, revision, recountRest)
 	if err != nil {
 		return nil, etcd.Unavailable(err)
@@ -92,7 +95,7 @@ func (s *Store) CountUsage(ctx context.Context, revision int64) (map[licensing.O
 }
 
 // EndRecount records that a recount has ended, unless a later one has begun.
-func (s *Store) EndRecount(ctx context.Context, revision int64, now time.Time) error {
+func (s *recounts) EndRecount(ctx context.Context, revision int64, now time.Time) error {
 	mark := layout.Recount{Begun: now, By: s.incarnation, Revision: revision}
 	_, err := s.etcd.Txn(ctx, "end_recount",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(keyspace.RecountKey), "=", revision)},

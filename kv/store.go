@@ -60,10 +60,12 @@ type Store struct {
 	*views
 	*historyCompactor
 	*slotMap
+	*registrations
+	*recounts
+	*dueWork
 
 	recordActivations bool // every owner listens
 	memory            *memory
-	claimsFrom        atomic.Value // where the sweep of claims goes on, a string; see sweepClaims
 
 	life       context.Context // of the background work
 	end        context.CancelFunc
@@ -125,6 +127,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 	s := &Store{
 		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
 		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c}, slotMap: slots,
+		registrations: &registrations{c}, recounts: &recounts{c}, dueWork: &dueWork{core: c},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,8 +21,14 @@ import (
 // operations in a transaction.
 const maxSweep = 60
 
+// dueWork finds the work that is due, and removes old claims.
+type dueWork struct {
+	*core
+	claimsFrom atomic.Value // where the sweep of claims goes on, a string; see sweepClaims
+}
+
 // SweepClaims removes claims that were made before a moment, the oldest first.
-func (s *Store) SweepClaims(ctx context.Context, before time.Time) (removed int, err error) {
+func (s *dueWork) SweepClaims(ctx context.Context, before time.Time) (removed int, err error) {
 	return s.sweepClaims(ctx, before, maxSweep)
 }
 
@@ -29,7 +36,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time) (removed int,
 // place goes first, alone, so that no place is left without its claim. A claim that can't be read stays. The next call
 // continues after claims that can't be removed. It fails at the end if it met only such claims; the call after that
 // begins with the oldest claim again.
-func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (swept int, err error) {
+func (s *dueWork) sweepClaims(ctx context.Context, before time.Time, limit int) (swept int, err error) {
 	var unreadable error
 	for {
 		from, _ := s.claimsFrom.Load().(string)
@@ -50,7 +57,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (s
 }
 
 // sweepDue removes claims, except unreadable claims; bad is the reason why a claim can't be read.
-func (s *Store) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, err error) {
+func (s *dueWork) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, err error) {
 	if len(due) == 0 {
 		return 0, nil, nil
 	}
@@ -119,7 +126,7 @@ type removedKey struct {
 
 // dueClaims returns up to limit claims that are due, in the order of their places from one on, or from the first one,
 // and where the claims after them begin; empty if there are none.
-func (s *Store) dueClaims(
+func (s *dueWork) dueClaims(
 	ctx context.Context, from string, before time.Time, limit int,
 ) (due []dueClaim, next string, err error) {
 	old := etcd.SlotRange{From: keyspace.ClaimAges, To: keyspace.ClaimAges + keyspace.TimeInKey(before)}
@@ -136,7 +143,7 @@ func (s *Store) dueClaims(
 }
 
 // DueSlots returns the slots in which work of a kind is due in a span of time.
-func (s *Store) DueSlots(
+func (s *dueWork) DueSlots(
 	ctx context.Context, kind licensing.DueKind, span store.DueSpan,
 ) ([]licensing.Slot, error) {
 	return s.etcd.SlotsWith(ctx, "due_slots", dueRange(kind, span))
@@ -144,7 +151,7 @@ func (s *Store) DueSlots(
 
 // Due returns the records of a slot with work that is due in a span of time. The range that etcd counts is this span:
 // work that is due later costs nothing.
-func (s *Store) Due(
+func (s *dueWork) Due(
 	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
 	due, index := dueRange(kind, span), keyspace.DueIndexOf(kind)
