@@ -56,3 +56,12 @@ func providerFailed(err error) error {
 		Message: "the payment provider failed; try again",
 	}, err)
 }
+
+// enter waits for the caller's turn to ask about an object, by the number of its order or by its id. If ctx ends
+// before, the error is licensing.ErrUnavailable. After a nil error, b.asks.Leave must follow.
+func (b *backend) enter(ctx context.Context, name string) error {
+	if err := b.asks.Enter(ctx, name); err != nil {
+		return fmt.Errorf("%w: another question about %s is under way: %w", licensing.ErrUnavailable, name, err)
+	}
+	return nil
+}

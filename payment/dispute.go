@@ -18,7 +18,7 @@ type disputes struct {
 // askDispute reads the record before it asks; if another answer was recorded meanwhile, it asks again. It returns nil
 // for a dispute of no payment of the owner's orders.
 func (d *disputes) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
-	if err := d.asks.Enter(ctx, id); err != nil {
+	if err := d.enter(ctx, id); err != nil {
 		return err
 	}
 	defer d.asks.Leave(id)

@@ -90,3 +90,75 @@ func TestStalledRefund(t *testing.T) {
 	}
 	w.check("after the stall", o, licensing.OrderRefunded)
 }
+
+// unanswered is a provider that answers no question about a subscription until the caller has no time any more.
+type unanswered struct {
+	payment.Provider
+	held chan struct{} // receives for each question that is held
+}
+
+func (u *unanswered) Look(ctx context.Context, object payment.Object) (payment.State, error) {
+	if object.Kind != payment.ObjectSubscription {
+		return u.Provider.Look(ctx, object)
+	}
+	u.held <- struct{}{}
+	<-ctx.Done()
+	return payment.State{}, ctx.Err()
+}
+
+// TestTurnDoesNotCome: a request whose time ends before its turn to ask about an object has an error of the service. A
+// change of a subscription is stored by then, so its outcome is unknown, and the sweep completes the change.
+func TestTurnDoesNotCome(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	provider := &unanswered{s.provider, make(chan struct{}, 1)}
+	_, desk := s.open(s.store, provider)
+	holding, release := context.WithCancel(s.ctx)
+	defer release()
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		_ = desk.Called(holding, owner, payment.Object{Kind: payment.ObjectSubscription, ID: o.Subscription})
+	})
+	<-provider.held
+	ctx, cancel := context.WithCancel(s.ctx)
+	group.Go(func() {
+		for now := o; s.ctx.Err() == nil && !now.ChangeDue(); {
+			now = s.order(o)
+		}
+		cancel()
+	})
+	_, _, err := desk.ChangeSubscription(ctx, owner, o.OrderNo,
+		licensing.ChangeSubscription{Change: licensing.SubscriptionChange{Kind: licensing.ChangeEnd}}, nil)
+	if licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
+		t.Errorf("the change returns %v", err)
+	}
+	release()
+	group.Wait()
+	s.advance(2 * time.Minute)
+	if err := s.desk.AskCheckoutsDue(s.ctx); err != nil {
+		t.Error(err)
+	}
+	if o = s.order(o); o.ChangeDue() || o.CancelAt.IsZero() {
+		t.Errorf("after the sweep, the order is %+v", o)
+	}
+}
+
+// TestTurnOfDisputeDoesNotCome is TestTurnDoesNotCome for a callback about a dispute, which the provider then repeats.
+func TestTurnOfDisputeDoesNotCome(t *testing.T) {
+	w := newFixture(t)
+	s := &stalling{newDashboard(w.bank), make(chan struct{}, 1)}
+	_, desk := w.open(w.store, s)
+	dispute := payment.Object{Kind: payment.ObjectDispute, ID: "du_1"}
+	holding, release := context.WithCancel(w.ctx)
+	var group sync.WaitGroup
+	group.Go(func() { _ = desk.Called(holding, owner, dispute) })
+	<-s.held
+	late, cancel := context.WithCancel(w.ctx)
+	cancel()
+	if err := desk.Called(late, owner, dispute); licensing.ReasonOf(err) != licensing.ReasonUnavailable {
+		t.Errorf("the callback returns %v", err)
+	}
+	release()
+	group.Wait()
+}

@@ -99,7 +99,7 @@ func (s *subscriptions) recordFirst(
 func (s *subscriptions) askSubscription(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (refused, err error) {
-	if err := s.asks.Enter(ctx, order.OrderNo); err != nil {
+	if err := s.enter(ctx, order.OrderNo); err != nil {
 		return nil, err
 	}
 	defer s.asks.Leave(order.OrderNo)

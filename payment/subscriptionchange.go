@@ -172,7 +172,7 @@ func (s *subscriptions) Portal(ctx context.Context, owner licensing.Owner, order
 	if provider == nil {
 		return "", licensing.ErrPaymentNotConfigured
 	}
-	if err := s.asks.Enter(ctx, order.OrderNo); err != nil {
+	if err := s.enter(ctx, order.OrderNo); err != nil {
 		return "", err
 	}
 	defer s.asks.Leave(order.OrderNo)
