@@ -158,12 +158,17 @@ func (s *scene) catchUp(ctx context.Context) error {
 	return err
 }
 
-// await waits until the service knows what has become of the orders of buyers, or until that takes too long.
-func (s *scene) await(ctx context.Context, buyers []*buyer) error {
-	waiting, err := s.behind(ctx, buyers)
-	for until := time.Now().Add(catchUpTime); err == nil && len(waiting) > 0 && time.Now().Before(until); {
-		rig.Rest(ctx, time.Second)
+// await waits until the service knows what has become of the orders of buyers, or until that takes too long. It rests
+// for longer than it asks, so that its own questions do not slow the service down.
+func (s *scene) await(ctx context.Context, buyers []*buyer) (err error) {
+	waiting := buyers
+	for until := time.Now().Add(catchUpTime); ; {
+		began := time.Now()
 		waiting, err = s.behind(ctx, waiting)
+		if err != nil || len(waiting) == 0 || time.Now().After(until) {
+			break
+		}
+		rig.Rest(ctx, max(time.Second, 3*time.Since(began)))
 	}
 	return errors.Join(err, ctx.Err())
 }
