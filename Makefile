@@ -65,7 +65,7 @@ module-path: ## Change the path of all modules, such as before you publish them:
 
 .PHONY: image-check
 image-check: ## Run the steps of the Dockerfile without an engine, and compare the result with make image.
-	cd deploy/image && $(STATIC) go test -count=1 ./...
+	cd deploy/image && $(STATIC) go test -count=1 -timeout=30m ./...
 
 .PHONY: openapi
 openapi: ## Write docs/reference/openapi.yaml, and the tables of api.md, from the routes and types of handlers.
@@ -95,7 +95,7 @@ manifests: ## Write the Prometheus operator's rules into deploy/k8s.
 
 .PHONY: k8s-check
 k8s-check: ## Build an API server of Kubernetes, and check that it accepts the manifests and refuses broken ones.
-	programs=$$(deploy/k8s/tools/build kube-apiserver etcd etcdutl) && cd deploy/k8s/check && LICET_KUBE=$$programs $(STATIC) go test -count=1 ./...
+	programs=$$(deploy/k8s/tools/build kube-apiserver etcd etcdutl) && cd deploy/k8s/check && LICET_KUBE=$$programs $(STATIC) go test -count=1 -timeout=30m ./...
 
 .PHONY: run
 run: ## Run a development server with everything inside: make run ARGS='--listen 127.0.0.1:9000'
@@ -155,7 +155,7 @@ money: ## Sell through a stand-in for Stripe while nodes are killed, and account
 
 .PHONY: observability
 observability: ## Run every query of dashboards and rules on a real Prometheus that scrapes a service under load.
-	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && LICET_PROMETHEUS=$$programs go test -count=1 ./...
+	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && LICET_PROMETHEUS=$$programs go test -count=1 -timeout=30m ./...
 
 .PHONY: lab
 lab: ## Run the service and the Prometheus of make observability until Ctrl-C, to look at real series.

@@ -31,8 +31,8 @@ const (
 	// window is what dashboards put in for their rates, here.
 	window = "30s"
 	// patience is how long series may take to come: sweeps begin a minute and a half
-	// after a node at the latest.
-	patience = 150 * time.Second
+	// after a node at the latest, and a loaded machine needs minutes to scrape them.
+	patience = 5 * time.Minute
 )
 
 // empty are the expressions that have no series in the lab, with the reason. It is an error too
