@@ -30,11 +30,14 @@ func TestSlowListDelaysNoSender(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t)
 	registration, _ := serve(t, self, ring, bind)
-	var slow atomic.Bool
+	var slow, ended atomic.Bool
+	began := make(chan struct{}, 100)
 	r := &registry{nodes: []store.Registration{registration}}
 	c, err := peer.NewClient(ring, func(ctx context.Context) ([]store.Registration, error) {
 		if slow.Load() {
+			began <- struct{}{}
 			<-ctx.Done()
+			ended.Store(true)
 			return nil, ctx.Err()
 		}
 		return r.list(ctx)
@@ -57,13 +60,9 @@ func TestSlowListDelaysNoSender(t *testing.T) {
 			t.Errorf("in doubt, though it never left: %v", err)
 		}
 	})
-	time.Sleep(50 * time.Millisecond)
-	began := time.Now()
-	ctx, cancel2 := context.WithTimeout(context.Background(), 500*time.Millisecond)
-	defer cancel2()
-	err = c.Reach(ctx, self)
-	if took := time.Since(began); took > time.Second || err != nil {
-		t.Errorf("Reach took %v, and its context was over after 0.5 s: %v", took, err)
+	<-began
+	if err := c.Reach(testContext(t), self); err != nil || ended.Load() {
+		t.Errorf("Reach has waited for the list: %v, its error: %v", ended.Load(), err)
 	}
 	group.Wait()
 }
@@ -130,13 +129,22 @@ func TestStrangersDoNotBlockTheListener(t *testing.T) {
 			if _, err := early.Send(testContext(t), self, hop(time.Minute, "a")); err != nil {
 				t.Fatal(err)
 			}
-			for _, from := range addresses {
-				silentFrom(t, from, registration, 300)
-			}
-			for range 3 {
-				// The client gives up the connection and the handshake after half a second.
-				if _, err := newClient(t, ring, nodes).Send(testContext(t), self, hop(time.Minute, "b")); err != nil {
-					t.Errorf("a node among strangers: %v", err)
+			// A client gives up the connection and the handshake after half a second, for which a busy machine may be
+			// too slow once. So other strangers come, and other clients.
+			const tries = 3
+			for try := 1; ; try++ {
+				for _, from := range addresses {
+					silentFrom(t, from, registration, 300)
+				}
+				var err error
+				for n := 0; n < 3 && err == nil; n++ {
+					_, err = newClient(t, ring, nodes).Send(testContext(t), self, hop(time.Minute, "b"))
+				}
+				if err == nil {
+					break
+				}
+				if try == tries {
+					t.Fatalf("a node among strangers, %d times: %v", tries, err)
 				}
 			}
 			if _, err := early.Send(testContext(t), self, hop(time.Minute, "c")); err != nil {
