@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
@@ -196,7 +197,7 @@ func TestMemberThatSaysItDoesNotServe(t *testing.T) {
 }
 
 func TestOpenSaysWhyNoMemberAnswers(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a busy machine needs some time to connect
 	defer cancel()
 	nobody := "unix://" + filepath.Join(kvtest.ShortTempDir(t), "nobody.sock")
 	silent := silentEndpoint(t)
@@ -338,10 +339,24 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 			}
 			noticed := time.Since(began)
 			kvtest.Await(t, func() bool { return ping(s) == nil })
-			for range 6 {
-				began := time.Now()
-				if err := ping(s); err != nil || time.Since(began) > time.Second {
-					t.Errorf("a read took %v: %v", time.Since(began), err)
+			quick := func() (err error) {
+				for range 6 { // which would use each member twice
+					began := time.Now()
+					if err := ping(s); err != nil || time.Since(began) > time.Second {
+						return fmt.Errorf("a read took %v: %v", time.Since(began), err)
+					}
+				}
+				return nil
+			}
+			const tries = 4 // a busy machine may delay reads, too
+			for try := 1; ; try++ {
+				err := quick()
+				if err == nil {
+					break
+				}
+				if try == tries {
+					t.Errorf("in each of %d tries, the last time: %v", tries, err)
+					break
 				}
 			}
 			starting := time.Now()
