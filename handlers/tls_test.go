@@ -86,16 +86,15 @@ func TestRefusalOverTLS(t *testing.T) {
 	}
 }
 
-// TestTooManyTLSConnections: the server closes a connection beyond MaxConnections without a handshake.
+// TestTooManyTLSConnections: the server closes a connection beyond MaxConnections without a handshake, and before the
+// time for a handshake is up, here an hour.
 func TestTooManyTLSConnections(t *testing.T) {
 	t.Parallel()
-	server := newService(t, func(c *handlers.Config, _ *service.Config) { c.MaxConnections = 1 }).serveTLS(t)
+	server := newService(t, func(c *handlers.Config, _ *service.Config) {
+		c.MaxConnections, c.ReadTimeout = 1, time.Hour
+	}).serveTLS(t)
 	if err := tls.Client(server.dial(t), server.config).Handshake(); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	wantEnd(t, server.dial(t))
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("the server closed the connection after %v", took)
-	}
 }
