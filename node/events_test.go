@@ -301,6 +301,7 @@ func TestRefusalsHaveNoEvents(t *testing.T) {
 func TestActorOfAHop(t *testing.T) {
 	c := newCrowd(t)
 	c.open = openHearing
+	c.standStill()
 	owner, store := c.join()
 	other, _ := c.join(eager)
 	key := nodetest.Grant(t, owner, 0)

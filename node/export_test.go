@@ -31,6 +31,9 @@ func Pause(ctx context.Context, try int) bool { return pause(ctx, try) }
 // StoreSeen stores the times at which devices were seen, without waiting for the next round.
 func (n *Node) StoreSeen() { n.storeSeen() }
 
+// YieldByClock sets the clock by which the node yields licenses. The node must not have got any command.
+func (n *Node) YieldByClock(clock func() time.Time) { n.placement.clock = clock }
+
 // Admit makes the node assume that the store serves serving commands at once and rate commands a second, and let in up
 // to limit commands, until the node measures its rate again. With a clock that stands still it never does.
 func (n *Node) Admit(serving, limit int, rate float64) {

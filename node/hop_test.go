@@ -26,8 +26,9 @@ type crowd struct {
 
 	open func(*testing.T) *kv.Store // opens a node's store
 
-	stopped atomic.Bool  // nodes reach no other node
-	reached atomic.Int32 // calls of Reach that succeeded
+	still   atomic.Pointer[time.Time] // the time by which nodes yield licenses; nil: the real time
+	stopped atomic.Bool               // nodes reach no other node
+	reached atomic.Int32              // calls of Reach that succeeded
 
 	// send replaces the sending of a hop, if it is set; there sends the hop.
 	send func(to store.Incarnation, hop node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error)
@@ -44,10 +45,21 @@ func (c *crowd) join(change ...func(*service.Config)) (*service.Service, *kv.Sto
 		cfg.Peers, cfg.Self = c, store.Incarnation()
 		cfg.HopMargin = 20 * time.Millisecond
 	}}, change...)...)
+	n.YieldByClock(c.now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nodes[store.Incarnation()] = n
 	return n, store
+}
+
+// standStill stops the time by which nodes yield licenses, so that a license stays yielded on a slow machine.
+func (c *crowd) standStill() { c.still.Store(new(time.Now())) }
+
+func (c *crowd) now() time.Time {
+	if at := c.still.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
 }
 
 func (c *crowd) Reach(context.Context, store.Incarnation) error {
@@ -95,6 +107,7 @@ func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.Lic
 // yielding returns two nodes: other sends its commands for the license to owner.
 func yielding(t *testing.T) (c *crowd, owner, other *service.Service, key licensing.LicenseKey) {
 	c = newCrowd(t)
+	c.standStill()
 	owner, _ = c.join()
 	other, _ = c.join(eager)
 	key = nodetest.Grant(t, owner, 0)
