@@ -18,7 +18,7 @@ import (
 // which must be found.
 func TestSmallRun(t *testing.T) {
 	ctx, cfg, progress := trialtest.Begin(t, parseConfig, "--purchases", "150", "--kills", "3", "--drop", "0",
-		"--order-lifetime", "3s")
+		"--order-lifetime", "10s") // a busy machine takes seconds from an order to its payment
 	s, err := newScene(ctx, cfg, progress)
 	if err != nil {
 		t.Fatal(err)
