@@ -108,7 +108,7 @@ func (r *run) endTime() time.Duration {
 	if r.bug.name != "" {
 		return 10 * time.Second // with some bugs, no retry succeeds
 	}
-	return 2 * time.Minute // on a machine that runs other tests as well
+	return busyTime
 }
 
 // balance ends the open payments and refunds, when all is well again: the bank reports again what

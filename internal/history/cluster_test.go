@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		}
 		err = goleak.Find(fasthttps...)
 		// A request of a node that was killed ends by kv's timeout.
-		for until := time.Now().Add(5 * time.Second); err != nil && time.Now().Before(until); {
+		for until := time.Now().Add(time.Minute); err != nil && time.Now().Before(until); {
 			err = goleak.Find(fasthttps...)
 		}
 	}
@@ -107,7 +107,7 @@ func (r *run) start(s *slot) (*process, error) {
 	}
 	p.rpc = v3rpc.Server(r.etcd.etcd.Server, nil, p.faults.intercept, grpc.WaitForHandlers(true))
 	r.background.Go(func() { _ = p.rpc.Serve(listener) })
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
 	defer cancel()
 	instruments := newInstruments()
 	for p.opened == nil {

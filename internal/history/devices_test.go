@@ -407,7 +407,7 @@ func TestModelOfDevices(t *testing.T) {
 			at(11, 12, bind(1), after(ok(1, 1), day))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := porcupine.CheckOperationsTimeout(model(), c.ops, 10*time.Second)
+			got := porcupine.CheckOperationsTimeout(model(), c.ops, busyTime)
 			if want := map[bool]porcupine.CheckResult{true: porcupine.Ok,
 				false: porcupine.Illegal}[c.right]; got != want {
 				t.Errorf("the checker says %s, want %s", got, want)

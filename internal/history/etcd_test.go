@@ -53,7 +53,7 @@ func (s *etcdServer) start() (err error) {
 	case <-s.etcd.Server.ReadyNotify():
 	case err := <-s.etcd.Err():
 		return err
-	case <-time.After(time.Minute):
+	case <-time.After(busyTime):
 		return errors.New("etcd does not start")
 	}
 	s.client = v3client.New(s.etcd.Server)

@@ -189,7 +189,7 @@ func latest(field string) (at latestAt) {
 // listen makes the run's owner listen to activations, by an endpoint of webhooks that
 // wants them.
 func (r *run) listen() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
 	defer cancel()
 	ring, err := testRing()
 	if err != nil {
@@ -252,7 +252,7 @@ func (r *run) beginEpochs(ctx context.Context) error {
 
 // closeEpoch begins an epoch.
 func (r *run) closeEpoch() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
 	defer cancel()
 	_, err := r.etcd.client.Put(ctx, "lc2/cell/epoch", "")
 	return err

@@ -202,7 +202,7 @@ func TestModelOfGrace(t *testing.T) {
 		{"the end of the grace is recorded before the end", false, history{create, first, record(endGrace, 110)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := porcupine.CheckOperationsTimeout(model(), c.ops, 10*time.Second)
+			got := porcupine.CheckOperationsTimeout(model(), c.ops, busyTime)
 			if want := map[bool]porcupine.CheckResult{true: porcupine.Ok,
 				false: porcupine.Illegal}[c.right]; got != want {
 				t.Errorf("the checker says %s, want %s", got, want)

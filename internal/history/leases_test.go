@@ -526,7 +526,7 @@ func TestModelOfLeases(t *testing.T) {
 				lease(1, 1, minute, minute+length).with(func(f *facts) { f.Activated = noon + minute }))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := porcupine.CheckOperationsTimeout(model(), c.ops, 10*time.Second)
+			got := porcupine.CheckOperationsTimeout(model(), c.ops, busyTime)
 			if want := map[bool]porcupine.CheckResult{true: porcupine.Ok,
 				false: porcupine.Illegal}[c.right]; got != want {
 				t.Errorf("the checker says %s, want %s", got, want)

@@ -2,7 +2,6 @@ package history
 
 import (
 	"testing"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -283,7 +282,7 @@ func TestModel(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := porcupine.CheckOperationsTimeout(model(), c.ops, 10*time.Second)
+			got := porcupine.CheckOperationsTimeout(model(), c.ops, busyTime)
 			if want := map[bool]porcupine.CheckResult{true: porcupine.Ok,
 				false: porcupine.Illegal}[c.right]; got != want {
 				t.Errorf("the checker says %s, want %s", got, want)
@@ -312,7 +311,7 @@ func TestModelSearch(t *testing.T) {
 		ops = append(ops, at(int64(60+i), 0, unbind(i), lostAt(noon+int64(20+i))))
 	}
 	ops = append(ops, at(200, 201, ask(get), ok(2, 0).listing(3)))
-	if got := porcupine.CheckOperationsTimeout(model(), ops, 10*time.Second); got != porcupine.Ok {
+	if got := porcupine.CheckOperationsTimeout(model(), ops, busyTime); got != porcupine.Ok {
 		t.Errorf("the checker says %s", got)
 	}
 }

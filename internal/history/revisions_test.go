@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -121,7 +120,7 @@ type timeline struct {
 
 // readHistory watches all that was written.
 func (r *run) readHistory() ([]*clientv3.Event, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
 	defer cancel()
 	end, err := r.etcd.client.Put(ctx, "history/end", "")
 	if err != nil {

@@ -80,7 +80,7 @@ func (s *subscription) paidWith(paid string) string {
 
 // offerBilling makes the products whose orders start subscriptions.
 func (r *run) offerBilling() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
 	defer cancel()
 	for _, id := range []string{"cloud", otherPlan} {
 		put := licensing.PutProduct{ID: id, Owner: r.owner, Terms: licensing.DefaultTerms(),

@@ -43,7 +43,7 @@ var trialDays = map[string]int{"tried": 30, "tried.swept": 14}
 
 // offerTrials makes the products that may be tried, once for an address.
 func (r *run) offerTrials() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
 	defer cancel()
 	for id, days := range trialDays {
 		put := licensing.PutProduct{ID: id, Owner: r.owner, Terms: licensing.DefaultTerms(),

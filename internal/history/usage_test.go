@@ -68,7 +68,7 @@ func (r *run) startUsage() error {
 	if r.random("usage").IntN(2) == 0 {
 		add.Budget = licensing.Budget{Bytes: startBytes}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), busyTime)
 	defer cancel()
 	r.maker.faults.on.Store(false) // a maker that believes etcd to be full would create no licenses afterwards
 	defer r.maker.faults.on.Store(true)
