@@ -233,7 +233,7 @@ func (p *process) terminate(t *testing.T) int {
 	}
 	select {
 	case <-p.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("SIGTERM did not end it")
 	}
 	return p.cmd.ProcessState.ExitCode()

@@ -24,6 +24,9 @@ import (
 // recovery is how long after a fault requests may still be refused.
 const recovery = 5 * time.Second
 
+// busySlack is how much longer than a node should take something may take on a busy machine.
+const busySlack = 10 * time.Second
+
 // startFleet starts two nodes on three members of etcd, and returns an API whose requests go to either node by chance.
 func startFleet(t *testing.T) (cluster *etcdtest.Cluster, nodes []*process, f *fleet, both api) {
 	t.Helper()
@@ -163,7 +166,7 @@ func TestFleetLosesANode(t *testing.T) {
 			r, err := alone.send(t.Context(), "GET", "/readyz", "")
 			return err == nil && r.status == http.StatusServiceUnavailable
 		})
-		if took := time.Since(gone); took > recovery {
+		if took := time.Since(gone); took > recovery+busySlack {
 			t.Errorf("readiness failed only after %v", took)
 		}
 		calls := []func() (reply, error){
@@ -180,7 +183,7 @@ func TestFleetLosesANode(t *testing.T) {
 			if err != nil || r.status != http.StatusServiceUnavailable && r.status != http.StatusGatewayTimeout {
 				t.Errorf("without etcd: status %d, %v: %s", r.status, err, r.body)
 			}
-			if took := time.Since(began); took > recovery {
+			if took := time.Since(began); took > recovery+busySlack {
 				t.Errorf("without etcd an answer took %v", took)
 			}
 		})
@@ -198,7 +201,7 @@ func TestFleetLosesANode(t *testing.T) {
 			r, err := alone.send(t.Context(), "GET", "/readyz", "")
 			return err == nil && r.status == http.StatusOK
 		})
-		if took := time.Since(healed); took > 10*time.Second {
+		if took := time.Since(healed); took > recovery+busySlack {
 			t.Errorf("it was ready again only after %v", took)
 		}
 		alone.want(t, 200, "GET", "/v1/licenses/"+sharedKey, "")
@@ -400,7 +403,7 @@ func TestServeWithoutEtcd(t *testing.T) {
 	wantOneLine(t, licetCommand("serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--log-level",
 		"error", "--etcd-endpoints", nobody),
 		"etcd can't be reached: "+nobody, "no such file")
-	if took := time.Since(began); took > 15*time.Second {
+	if took := time.Since(began); took > 10*time.Second+busySlack {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -265,13 +264,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	after := startProcess(t, dir, "--metrics-listen", "127.0.0.1:0")
-	for deadline := time.Now().Add(10 * time.Second); after.metric(t,
-		"licet_backup_last_success_timestamp_seconds") == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the node does not tell of the backup that the store knows of")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	// The node reports the backup that the store knows of.
+	waitFor(t, func() bool { return after.metric(t, "licet_backup_last_success_timestamp_seconds") != 0 })
 	if after.key != p.key || after.secret != p.secret {
 		t.Error("the key pair has changed")
 	}
