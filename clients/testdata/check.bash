@@ -23,8 +23,11 @@ need() {
 
 # start brings up a service. The environment names the service then.
 start() {
-  local ready
-  (cd ../.. && go build -o "$work/bin/" ./cmd/licet ./clients/testdata/standin)
+  local ready program
+  # Linked once for all clients: Go keeps the executables.
+  for program in cmd/licet clients/testdata/standin; do
+    (cd ../.. && go run -exec cp "./$program" "$work/bin/")
+  done
   exec {ready}< <(exec licet dev --listen 127.0.0.1:0 --data-dir "$work/data" 2>"$work/log")
   programs+=($!)
   # licet dev prints its first line once it is ready.

@@ -22,7 +22,7 @@ stop() {
   rm -rf "$work"
 }
 trap stop EXIT
-go build -o "$work/licet" ../../cmd/licet
+go run -exec cp ../../cmd/licet "$work/licet" # linked once for all checks: Go keeps the executable
 exec {ready}< <(exec "$work/licet" dev --listen 127.0.0.1:0 --data-dir "$work/data" \
   --test-order-lifetime "${lifetime:-15s}" --metrics-listen 127.0.0.1:0 2>"$work/log")
 service=$!

@@ -55,7 +55,8 @@ func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 		return l, err
 	}
 	binary := filepath.Join(l.dir, "licet")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/licet")
+	// cp, which Go runs instead of the executable, copies it. Go links the same executable once.
+	build := exec.CommandContext(ctx, "go", "run", "-exec", "cp", "./cmd/licet", binary)
 	build.Dir = cfg.Repository
 	if out, err := build.CombinedOutput(); err != nil {
 		return l, fmt.Errorf("build licet: %w: %s", err, out)
