@@ -122,17 +122,22 @@ func (c PutOffAsk) apply(r *Record, now time.Time) (Result, error) {
 	}
 	if !o.AskAt.IsZero() && o.AskAt.Equal(c.Asked) && !o.AskAt.After(now) {
 		o.AskFailures++
-		end := o.CheckoutEnds
-		if o.Subscribed() {
-			end = o.PaidEnd
-		}
 		pause := pauseAfter(o.AskFailures)
-		if pause == refundPauseMax && !end.IsZero() {
+		if end := o.AskedUntil(); pause == refundPauseMax && !end.IsZero() {
 			pause = max(pause, min(now.Sub(end)/askPause, askPauseMax))
 		}
 		o.AskAt, r.Changed = now.Add(pause), true
 	}
 	return Result{order: new(*o)}, nil
+}
+
+// AskedUntil returns the end of the checkout or of the paid period of the subscription, about which a sweep asks; zero:
+// not known.
+func (o *Order) AskedUntil() time.Time {
+	if o.Subscribed() {
+		return o.PaidEnd
+	}
+	return o.CheckoutEnds
 }
 
 // CheckoutOpen reports whether the provider must be asked about the order's latest attempt: the attempt has no checkout

@@ -227,13 +227,15 @@ func (c *checkouts) askDue(ctx context.Context, order licensing.Order) (err erro
 	provider := c.checkoutProvider(order)
 	note := licensing.NoteAnswer{Attempt: order.Attempt}
 	switch {
-	case provider == nil:
-		// The operator may set the provider up again; until then the service can't ask the provider.
 	case order.Checkout == "" && order.Status(c.node.Now()) == licensing.OrderUnpaid:
 		// A node has died after it began the attempt. The customer has not seen the URL of a checkout: at the next
 		// press of Pay, the provider is asked under the same number.
 	case order.Checkout == "":
 		note.Over = true
+	case provider == nil:
+		if note.Over, err = c.moved(ctx, order); err != nil || !note.Over {
+			return err
+		}
 	case order.Status(c.node.Now()) != licensing.OrderUnpaid:
 		if err := c.endCheckout(ctx, provider, order); err != nil {
 			return err

@@ -127,7 +127,7 @@ func (r *returns) sendReturn(
 	ctx context.Context, order licensing.Order, number string, background bool,
 ) (licensing.Order, error) {
 	provider := r.providers.Of(order.Owner)
-	if provider == nil {
+	if provider == nil && !background {
 		return licensing.Order{}, licensing.ErrPaymentNotConfigured
 	}
 	tried, err := r.node.TryReturn(ctx, order, licensing.TryReturn{Number: number, Waiting: background})
@@ -147,6 +147,9 @@ func (r *returns) sendReturn(
 			return licensing.Order{}, providerFailed(ErrRefused)
 		}
 		return now, nil
+	}
+	if provider == nil {
+		return licensing.Order{}, licensing.ErrPaymentNotConfigured
 	}
 	further, err := r.node.ReadPayment(ctx, order.Owner,
 		licensing.Payment{Provider: provider.Name(), Reference: open.Of})

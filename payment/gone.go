@@ -1,8 +1,10 @@
 package payment
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"licet/licensing"
 )
@@ -30,4 +32,24 @@ func lost(object Object, err error) error {
 			object.Kind, object.ID)
 	}
 	return providerFailed(err)
+}
+
+// The owner of an order may have another provider than the order, or none. Then no provider can answer about the order.
+// The operator may set the earlier provider up again, as after a mistake in the configuration, so the service asks
+// again for a while. In live mode the while is longer: a buyer may have paid.
+
+// movedAfter is how long after the end of a checkout, or of the paid period of a subscription, the service gives up in
+// live mode. The slowest payments take two weeks.
+const movedAfter = 30 * 24 * time.Hour
+
+// moved is the answer to a question about the checkout or the subscription of an order whose provider the owner does
+// not have any more. over reports that the service gives up; otherwise moved puts off the question.
+func (b *backend) moved(ctx context.Context, order licensing.Order) (over bool, err error) {
+	recent := b.node.Now().Sub(order.AskedUntil()) < movedAfter
+	if order.AskFailures >= goneAfter && (order.Owner.Mode == licensing.Test || !recent) {
+		b.node.ReportMoved(order)
+		return true, nil
+	}
+	_, err = b.node.ChangeCheckout(ctx, order, licensing.PutOffAsk{Asked: order.AskAt})
+	return false, err
 }

@@ -85,7 +85,7 @@ func (r *refunds) sendRefund(ctx context.Context, order licensing.Order, backgro
 	}
 	provider := r.providers.Of(order.Owner)
 	if provider == nil || before.AtProvider() && before.PaidThrough() != provider.Name() {
-		return r.refundWithoutProvider(ctx, before)
+		return r.refundWithoutProvider(ctx, before, background)
 	}
 	tried, err := r.node.TryRefund(ctx, order, background)
 	if err != nil {
@@ -139,15 +139,27 @@ func (r *refunds) closedRefund(
 
 // refundWithoutProvider handles a due refund of an owner who has no provider, or another one than the order. It records
 // the refund of an order whose money no provider has. It withdraws the request for any other refund that no provider
-// was asked for.
-func (r *refunds) refundWithoutProvider(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+// was asked for, and in test mode any request after as many tries as for deleted test data. A sweep that tries such a
+// refund puts it off.
+func (r *refunds) refundWithoutProvider(
+	ctx context.Context, order licensing.Order, background bool,
+) (licensing.Order, error) {
 	if !order.RefundDue {
 		return order, nil
 	}
 	if !order.AtProvider() {
 		return r.recordRefund(ctx, order, State{})
 	}
-	if order.RefundRetryAt.IsZero() {
+	withdraw := order.RefundRetryAt.IsZero() && order.CanceledAt.IsZero()
+	if !withdraw && background {
+		tried, err := r.node.PutOffRefund(ctx, order, true)
+		if err != nil || !tried.RefundDue {
+			return tried.Order(), stillDue(err)
+		}
+		order = tried.Order()
+		withdraw = order.Owner.Mode == licensing.Test && order.RefundTries >= goneAfter
+	}
+	if withdraw {
 		if _, err := r.node.WithdrawRefund(ctx, order, ""); err != nil {
 			return licensing.Order{}, stillDue(err)
 		}

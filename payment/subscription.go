@@ -181,13 +181,20 @@ func (s *subscriptions) askSubscriptionDue(ctx context.Context, order licensing.
 	if order.AskAt.IsZero() {
 		return nil
 	}
+	note := licensing.NoteSubscription{} // once the budget has room again, a sweep records what it lacks
 	if provider := s.checkoutProvider(order); provider != nil {
 		_, err := s.askSubscription(ctx, provider, order)
 		if licensing.ReasonOf(err) != licensing.ReasonAccountBudgetReached {
 			return err
 		}
+	} else {
+		if over, err := s.moved(ctx, order); err != nil || !over {
+			return err
+		}
+		note = licensing.NoteSubscription{
+			Status: licensing.SubscriptionCanceled, CancelAt: order.CancelAt, ChangeEnded: true, Refused: true,
+		}
 	}
-	// The provider may be set up again, and the budget may have room again.
-	_, _, err := s.node.NoteSubscription(ctx, order, licensing.NoteSubscription{})
+	_, _, err := s.node.NoteSubscription(ctx, order, note)
 	return err
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 
 	"licet/licensing"
@@ -39,6 +40,15 @@ func (o *Orders) ReportMisfit(order licensing.Order, payment string, problem err
 	o.cfg.Log.Error().Err(problem).Str("order_no", order.OrderNo).Str("payment", payment).
 		Msg("a payment or a refund at the payment provider does not fit its order, which stays as it is: " +
 			"look at it in the provider's dashboard")
+}
+
+// ReportMoved logs that the service gives up asking about the checkout or the subscription of an order, as the account
+// does not have the payment provider of the order any more.
+func (o *Orders) ReportMoved(order licensing.Order) {
+	o.cfg.Log.Warn().Str("order_no", order.OrderNo).Str("mode", string(order.Owner.Mode)).
+		Str("provider", string(order.PaidThrough())).Str("object", cmp.Or(order.Subscription, order.Checkout)).
+		Msg("the account has another payment provider than the order, or none, so the service takes the checkout or " +
+			"the subscription of the order for ended: look at it in the dashboard of the earlier provider")
 }
 
 // EachCheckoutDue calls ask for each order about whose checkout the payment provider must be asked by now. The order

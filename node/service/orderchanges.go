@@ -93,12 +93,18 @@ func (o *Orders) CancelOrder(ctx context.Context, order licensing.Order) (licens
 // TryRefund records that the service is about to ask the payment provider for a refund; see
 // licensing.TryRefund.
 func (o *Orders) TryRefund(ctx context.Context, order licensing.Order, waiting bool) (licensing.Result, error) {
-	ref := licensing.OrderRef(order.Owner, order.OrderNo)
-	result, err := o.engine.Do(ctx, ref, licensing.TryRefund{Waiting: waiting})
+	result, err := o.PutOffRefund(ctx, order, waiting)
 	if err == nil && result.RefundDue {
 		o.cfg.Metrics.Refunds.WithLabelValues("asked").Inc()
 	}
 	return result, err
+}
+
+// PutOffRefund is TryRefund for a refund that the service can't ask for, as the owner does not have the payment
+// provider any more.
+func (o *Orders) PutOffRefund(ctx context.Context, order licensing.Order, waiting bool) (licensing.Result, error) {
+	ref := licensing.OrderRef(order.Owner, order.OrderNo)
+	return o.engine.Do(ctx, ref, licensing.TryRefund{Waiting: waiting})
 }
 
 // WithdrawRefund records that the payment provider has refused a refund, or that the provider's refund with the id
