@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"licet/internal/depth"
 )
 
 // declared is what the code of a page names besides the parameters of its function.
@@ -26,7 +28,8 @@ func TestPagesCompile(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	args := []string{"build", "-gcflags=-e", "-o", os.DevNull} // -e: all errors
+	args := append([]string{"build", "-gcflags=-e", "-o", os.DevNull}, depth.BuildFlags()...) // -e: all errors
+	flags := len(args)
 	for i, page := range append(pages, "../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -52,7 +55,7 @@ func TestPagesCompile(t *testing.T) {
 		}
 		args = append(args, file)
 	}
-	if last := args[len(args)-1]; len(args) < 12 || filepath.Base(last) != fmt.Sprintf("page%d.go", len(pages)) {
+	if last := args[len(args)-1]; len(args) < flags+8 || filepath.Base(last) != fmt.Sprintf("page%d.go", len(pages)) {
 		t.Errorf("the pages with Go code are %q", args)
 	}
 	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()

@@ -27,10 +27,7 @@ func TestNextVersion(t *testing.T) {
 	depth.NeedFull(t)
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
-	flags := []string{"-tags", "licetnext", "-ldflags", "-X main.version=next"}
-	if depth.Raced() {
-		flags = append(flags, "-race") // what the tests need is compiled already
-	}
+	flags := append([]string{"-tags", "licetnext", "-ldflags", "-X main.version=next"}, depth.BuildFlags()...)
 	if err := programs.BuildLicet(t.Context(), binary, flags...); err != nil {
 		t.Fatal(err)
 	}

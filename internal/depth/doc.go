@@ -5,6 +5,6 @@
 // The map of the package:
 //
 //	depth.go     the switch, and values by depth
-//	parallel.go  how many parallel tests run at once
+//	parallel.go  how many parallel tests run at once, and the race detector
 //	collect.go   how often garbage is collected
 package depth

@@ -26,3 +26,12 @@ func Raced() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
+
+// BuildFlags returns -race if the race detector watches the tests, and otherwise nothing. A test that builds a program
+// with these flags shares the packages that are compiled for the test.
+func BuildFlags() []string {
+	if Raced() {
+		return []string{"-race"}
+	}
+	return nil
+}
