@@ -80,7 +80,9 @@ type Comparison struct {
 	// suspect: the clock has differed from another node's clock, and has not agreed with one since.
 	suspect bool
 	dating  dating
-	own     join // of this node
+	own     join          // of this node
+	since   time.Duration // this node has known since this monotonic time which nodes leave; see earlier
+	read    time.Duration // when the latest read began; monotonic
 }
 
 // proof says that most clocks were within a distance of the node's clock, as the clock was set then.
@@ -210,7 +212,6 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 			own = stamps[i].Created
 		}
 	}
-	c.nodes.Store(&nodes)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.state.Load()
@@ -235,7 +236,12 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	if c.own.created != own {
 		c.own = join{own, elapsed}
 	}
-	before := earlier(others, c.evidence.left(next.zero), c.own, elapsed)
+	if c.nodes.Load() == nil || elapsed-c.read > trustFor {
+		c.since = elapsed // a node may have come and gone since the read before
+	}
+	c.read = c.began
+	c.nodes.Store(&nodes)
+	before := earlier(others, c.evidence.left(next.zero), c.own, c.since, elapsed)
 	next.verdict = c.decide(others, wall, own != 0 && before <= MaxApart)
 	next.documents = c.date(next.verdict, others, elapsed)
 	switch {

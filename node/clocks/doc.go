@@ -42,6 +42,10 @@
 // registered before that node, or more, are near, too. In a cluster that starts, all nodes wait for trustFor if the
 // clock of the first node is wrong, and no longer than for their bounds if it is right.
 //
+// A node that starts does not know which nodes left before its first read. A node that is slow may still act by time as
+// a majority with such a node has allowed. So for trustFor after its first read, a node agrees only if all nodes of
+// that read are near. That also holds for the first read after a pause of trustFor: nodes may have come and gone.
+//
 // If several nodes leave at once, or their registrations end, the other nodes can be a majority that they were not
 // before. So for trustFor after a node knows that another node is gone, the gone node still counts if it was not near:
 // the node agrees only if half of all these nodes, or more, are near.

@@ -72,7 +72,16 @@ func majority(others []bounds, distance func(bounds) time.Duration) time.Duratio
 // included. A node that has not read since then may still act by time as a majority of the earlier set has allowed: a
 // majority and half of the nodes have a node in common. own is the join of this node. gone are the nodes that have left
 // since then. It is unknown which of them left first: so these sets have all that are far, and none that is near.
-func earlier(others, gone []bounds, own join, now time.Duration) (within time.Duration) {
+//
+// This node has known which nodes leave since a monotonic time. For trustFor after that time it does not know all of
+// these sets. So each node that was registered at that time counts: only such a node can still act by time as a set has
+// allowed that this node does not know.
+func earlier(others, gone []bounds, own join, since, now time.Duration) (within time.Duration) {
+	for _, b := range others {
+		if now-since < trustFor && b.join.known <= since {
+			within = max(within, b.far())
+		}
+	}
 	nodes := append(slices.Clone(others), bounds{known: true, join: own})
 	for _, b := range gone {
 		if b.far() > MaxApart {
