@@ -12,9 +12,9 @@ import (
 // attack is one way for an account to use up what others need.
 type attack struct {
 	name string
-	// open prepares the rival account. It returns the attack that each of the rival's clients repeats, and the function
-	// that undoes the preparation.
-	open    func(r *rival, ctx context.Context) (_ turnFunc, undo func(context.Context) error, err error)
+	// open prepares the rival account, and sets undo if the preparation must be undone. It returns the attack that each
+	// of the rival's clients repeats.
+	open    func(r *rival, ctx context.Context) turnFunc
 	refused bool // the attack is made to be refused: a refusal counts as getting through
 	control bool // no attack; see controls
 }
@@ -77,37 +77,34 @@ func controls() []attack {
 }
 
 // activateHere makes a client activate devices at the measured node.
-func (r *rival) activateHere(ctx context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) activateHere(ctx context.Context) turnFunc {
 	return r.activateOwn(ctx, r.here)
 }
 
 // activateElsewhere makes a client activate devices at another node.
-func (r *rival) activateElsewhere(ctx context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) activateElsewhere(ctx context.Context) turnFunc {
 	return r.activateOwn(ctx, r.api)
 }
 
 // activateOwn makes a client bind new devices to a license of its own, as the measured account does over more
 // connections.
-func (r *rival) activateOwn(ctx context.Context, api *client.Client) (turnFunc, func(context.Context) error, error) {
-	licenses, err := grant(ctx, r.bench.seeder, r.key, fairRivals, unlimited)
-	if err != nil {
-		return nil, nil, err
-	}
+func (r *rival) activateOwn(ctx context.Context, api *client.Client) turnFunc {
+	licenses := must(grant(ctx, r.bench.seeder, r.key, fairRivals, unlimited))
 	return func(ctx context.Context, c, turn int) error {
 		_, err := api.Activate(ctx,
 			client.Activation{LicenseKey: string(licenses.At(c)), DeviceID: fmt.Sprint("own-", turn)})
 		return err
-	}, done, nil
+	}
 }
 
 // exceedRate makes a client send requests that need nothing of the store, many at the same time. The node refuses
 // those above the rate of the account.
-func (r *rival) exceedRate(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) exceedRate(context.Context) turnFunc {
 	return together(func(ctx context.Context, _, _ int) error {
 		_, err := r.send(ctx, "GET", "/v1/licenses/x", "")
 		if errors.Is(err, statusError(http.StatusBadRequest)) {
 			return nil // the node has checked the license key
 		}
 		return err
-	}), done, nil
+	})
 }

@@ -20,52 +20,32 @@ const (
 // backlog records events while an endpoint is disabled. Then a node that has just
 // started delivers all of them. It measures how fast it delivers while devices are
 // bound, and how much memory it holds.
-func (l *lab) backlog(ctx context.Context, b *bench) error {
+func (l *lab) backlog(ctx context.Context, b *bench) {
 	b.alone()
-	e, err := b.subscribe(ctx)
-	if err != nil {
-		return err
-	}
+	e := b.subscribe(ctx)
 	defer e.stop()
-	if err := e.enable(ctx, false); err != nil {
-		return err
-	}
+	e.enable(ctx, false)
 	licenses := max(1, l.cfg.Backlog/eventsEach)
 	events := licenses * eventsEach
 	count := l.progress.Long(licenses*devicesEach, "recording %d events", events)
 	f := &filler{node: b.node, apiKey: b.apiKey, each: devicesEach, list: &rig.Keys{}}
-	if err := f.to(ctx, licenses, count); err != nil {
-		return err
-	}
-	if err := b.renewNode(ctx); err != nil {
-		return err
-	}
+	f.to(ctx, licenses, count)
+	b.renewNode(ctx)
 	b.seeder = b.node
 	if events != fullSettings().Backlog {
 		l.report.note("backlog", fmt.Sprintf("%d events, not %d", events, fullSettings().Backlog))
 	}
-	return l.drain(ctx, b, e, f.list, events)
+	l.drain(ctx, b, e, f.list, events)
 }
 
 // drain enables the endpoint and waits until all events have come.
-func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, events int) (err error) {
-	if e.api, err = b.api(); err != nil {
-		return err
-	}
-	idle, err := rig.MemoryOf(b.node.PID())
-	if err != nil {
-		return err
-	}
+func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, events int) {
+	e.api = b.api()
+	idle := must(rig.MemoryOf(b.node.PID()))
 	count := l.progress.Long(events, "delivering them")
 	began := time.Now()
-	if err := e.enable(ctx, true); err != nil {
-		return err
-	}
-	bound, err := l.deliverMeanwhile(ctx, b, e, list)
-	if err != nil {
-		return err
-	}
-	events += bound
+	e.enable(ctx, true)
+	events += l.deliverMeanwhile(ctx, b, e, list)
 	shown, stop := context.WithCancel(ctx)
 	go func() {
 		for shown.Err() == nil {
@@ -73,19 +53,14 @@ func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, 
 			rig.Rest(shown, 200*time.Millisecond)
 		}
 	}()
-	err = e.await(ctx, events)
+	err := e.await(ctx, events)
 	stop()
 	took := time.Since(began)
-	if err != nil && ctx.Err() != nil {
-		return err
-	}
+	stopIf(ctx.Err())
 	if err != nil {
 		l.report.note("backlog", err.Error())
 	}
-	memory, err := rig.MemoryOf(b.node.PID())
-	if err != nil {
-		return err
-	}
+	memory := must(rig.MemoryOf(b.node.PID()))
 	l.report.add("backlog", "RSS of the node at its peak", float64(memory.Peak)/mebibyte)
 	l.report.add("backlog", "events that never came", float64(events-min(events, e.events())))
 	l.report.inform("backlog: RSS of the node before", "MiB", float64(idle.Resident)/mebibyte)
@@ -93,27 +68,21 @@ func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, 
 	l.report.inform("backlog: deliveries", "/s", float64(e.events())/took.Seconds())
 	l.report.inform("backlog: from enabling it to the last delivery", "s", took.Seconds())
 	l.report.note("backlog", e.describe())
-	return nil
 }
 
 // deliverMeanwhile counts deliveries while devices are bound, once for each round. It
 // returns how many devices it has bound.
-func (l *lab) deliverMeanwhile(ctx context.Context, b *bench, e *endpoint, list *rig.Keys) (bound int, err error) {
-	if err := e.await(ctx, 1); err != nil {
-		return 0, err
-	}
+func (l *lab) deliverMeanwhile(ctx context.Context, b *bench, e *endpoint, list *rig.Keys) (bound int) {
+	stopIf(e.await(ctx, 1))
 	for number := range l.cfg.Rounds {
 		before, began := e.events(), time.Now()
-		s, err := b.activate(ctx, shape{workers: openWorkers}, list,
+		s := b.activate(ctx, shape{workers: openWorkers}, list,
 			spread(list.Count(), uint64(devicesEach*(number+1))), opened(ctx, meanwhileRate, 2*l.cfg.Span))
-		if err != nil {
-			return 0, err
-		}
 		bound += s.made
 		rate := float64(e.events()-before) / time.Since(began).Seconds()
 		l.report.add("deliveries", "", rate)
 		l.report.inform("deliveries: new devices meanwhile", "/s", s.rate())
-		l.report.inform("deliveries: p99 of a new device meanwhile", "ms", 1000*percentile(s.waits(), 0.99).Seconds())
+		l.report.inform("deliveries: p99 of a new device meanwhile", "ms", s.p99())
 		l.report.inform("deliveries: CPU of the node, with the new devices, for each", "µs",
 			float64(s.node.Microseconds())/max(1, rate*s.elapsed.Seconds()))
 		l.checkSample("deliveries", "new devices", s)
@@ -122,5 +91,5 @@ func (l *lab) deliverMeanwhile(ctx context.Context, b *bench, e *endpoint, list 
 		l.report.note("deliveries",
 			"all waiting events were delivered before the measurement was over: the rate is too low")
 	}
-	return bound, nil
+	return bound
 }

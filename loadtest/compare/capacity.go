@@ -36,33 +36,28 @@ type full struct {
 
 // capacity fills a store and measures what it takes: disk, memory, and the time of each
 // task that an operator has with it.
-func (l *lab) capacity(ctx context.Context, b *bench) error {
+func (l *lab) capacity(ctx context.Context, b *bench) {
 	// The database with all history, its copy while it is defragmented, a backup, and
 	// etcd's log, of which etcd keeps some whatever the size of the store.
-	if err := checkDisk(l.setup.Dir, 2*gibibyte+1200*int64(l.cfg.Devices)); err != nil {
-		return err
-	}
+	stopIf(checkDisk(l.setup.Dir, 2*gibibyte+1200*int64(l.cfg.Devices)))
 	b.alone()
 	f := &full{lab: l, bench: b,
 		filler: &filler{node: b.node, apiKey: b.apiKey, each: l.cfg.PerLicense, list: &rig.Keys{}}}
 	for _, part := range []struct {
 		name string
-		run  func(context.Context) error
+		run  func(context.Context)
 	}{
 		{"fill", f.fill},
 		{"restart with history", f.restartWithHistory},
-		{"activate in the full store", func(ctx context.Context) error { return f.compareRates(ctx, "full store") }},
+		{"activate in the full store", func(ctx context.Context) { f.compareRates(ctx, "full store") }},
 		{"compact", f.compact},
 		{"defragment", f.defragment},
 		{"restart", f.restart},
 		{"verify", f.verify},
 		{"back up", f.backUp},
 	} {
-		if err := part.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
+		named(part.name, func() { part.run(ctx) })
 	}
-	return nil
 }
 
 // checkDisk reports whether the disk of a directory has room for the whole run.
@@ -96,31 +91,20 @@ func (f *full) share(database int64) float64 {
 }
 
 // fill binds all devices, and measures activations while the store is small.
-func (f *full) fill(ctx context.Context) error {
+func (f *full) fill(ctx context.Context) {
 	small, all, each := f.small(), f.cfg.fillLicenses(), f.cfg.PerLicense
 	began := time.Now()
 	count := f.progress.Long(all*each, "binding %d devices, %d to a license", all*each, each)
-	if err := f.filler.to(ctx, small, count); err != nil {
-		return err
-	}
-	if err := f.restartNode(ctx, "node: start before the small store"); err != nil {
-		return err
-	}
-	if err := f.compareRates(ctx, "small store"); err != nil {
-		return err
-	}
+	f.filler.to(ctx, small, count)
+	f.restartNode(ctx, "node: start before the small store")
+	f.compareRates(ctx, "small store")
 	count = f.progress.Long(all*each, "going on")
 	const parts = 10
 	last := 0
 	var now fillPoint
 	for part := 1; part <= parts; part++ {
-		if err := f.filler.to(ctx, max(small, all*part/parts), count); err != nil {
-			return err
-		}
-		var err error
-		if now, err = look(ctx, f.Etcd, f.node); err != nil {
-			return err
-		}
+		f.filler.to(ctx, max(small, all*part/parts), count)
+		now = look(ctx, f.Etcd, f.node)
 		now.Devices, now.Licenses, now.Seconds = f.bound(), f.filler.list.Count(), time.Since(began).Seconds()
 		now.Rate = float64(f.filler.bound()-last) / f.filler.spent.Seconds()
 		last, f.filler.spent = f.filler.bound(), 0
@@ -138,24 +122,17 @@ func (f *full) fill(ctx context.Context) error {
 	if f.filler.retries > 0 {
 		f.report.note("capacity", fmt.Sprintf("while filling, %d pieces were tried again", f.filler.retries))
 	}
-	return nil
 }
 
 // compareRates measures activations on licenses from all over the store that the node
 // has not seen for long. It measures latencies at the same rate in the small store and
 // in the full store: more devices take more time only if the latencies show it.
-func (f *full) compareRates(ctx context.Context, where string) error {
+func (f *full) compareRates(ctx context.Context, where string) {
 	f.progress.Step("activations in the %s", where)
 	f.salt += saltsOfProbe
 	count := max(2*f.small()/5, 1)
-	cold, err := f.probe(ctx, fillers, 0, f.salt, closed(ctx, count, 0))
-	if err != nil {
-		return err
-	}
-	warm, err := f.probe(ctx, fillers, 0, f.salt+saltsOfProbe/2, closed(ctx, count, 0))
-	if err != nil {
-		return err
-	}
+	cold := f.probe(ctx, fillers, 0, f.salt, closed(ctx, count, 0))
+	warm := f.probe(ctx, fillers, 0, f.salt+saltsOfProbe/2, closed(ctx, count, 0))
 	if f.rate == 0 {
 		f.rate, f.smallCold, f.smallWarm = cold.rate()/2, cold.rate(), warm.rate()
 		f.report.inform("activations a second for the latencies", "/s", f.rate)
@@ -163,14 +140,10 @@ func (f *full) compareRates(ctx context.Context, where string) error {
 		f.report.add("capacity", "small store ÷ full store, cold licenses", f.smallCold/cold.rate())
 		f.report.add("capacity", "small store ÷ full store, warm licenses", f.smallWarm/warm.rate())
 	}
-	s, err := f.probe(ctx, openWorkers, count, f.salt, opened(ctx, f.rate, 2*f.cfg.Span))
-	if err != nil {
-		return err
-	}
+	s := f.probe(ctx, openWorkers, count, f.salt, opened(ctx, f.rate, 2*f.cfg.Span))
 	f.report.inform(where+": new devices, licenses cold", "/s", cold.rate())
 	f.report.inform(where+": new devices, licenses warm", "/s", warm.rate())
 	f.informLatencies(where, s)
-	return nil
 }
 
 // saltsOfProbe is how many salts one measurement has to itself.
@@ -180,14 +153,11 @@ const saltsOfProbe = 1000
 // an hour of filling they are no reason to stop.
 func (f *full) probe(
 	ctx context.Context, connections, from int, salt uint64, run func(driver) *outcome,
-) (*sample, error) {
-	s, err := f.activate(ctx, shape{workers: connections}, f.filler.list, scatter(f.filler.list.Count(), from, salt),
-		run)
-	if err == nil {
-		f.extra += max(s.ok, len(s.latencies))
-		f.checkSample("capacity", fmt.Sprintf("of %d activations failed", s.made), s)
-	}
-	return s, err
+) *sample {
+	s := f.activate(ctx, shape{workers: connections}, f.filler.list, scatter(f.filler.list.Count(), from, salt), run)
+	f.extra += max(s.ok, len(s.latencies))
+	f.checkSample("capacity", fmt.Sprintf("of %d activations failed", s.made), s)
+	return s
 }
 
 // scatter returns the pattern for licenses from all over a list of n. Operation i takes the license at place from+i of
@@ -201,9 +171,8 @@ func scatter(n, from int, salt uint64) func(int) (int, device) {
 }
 
 func (f *full) informLatencies(where string, s *sample) {
-	waits := s.waits()
-	f.report.inform(where+": p50 of an activation", "ms", 1000*percentile(waits, 0.5).Seconds())
-	f.report.inform(where+": p99 of an activation", "ms", 1000*percentile(waits, 0.99).Seconds())
+	f.report.inform(where+": p50 of an activation", "ms", milliseconds(s.waits(), 0.5))
+	f.report.inform(where+": p99 of an activation", "ms", s.p99())
 }
 
 // informDatabase reports the size of the database and what etcd and the node hold.

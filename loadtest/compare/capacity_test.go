@@ -19,8 +19,8 @@ func TestCapacityIsFilled(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
 	args := []string{"--quick", "--only", "capacity", "--no-fail", "--dir", dir}
-	if rig.RaceFlag != "" {
-		args = append(args, "--build-flags", rig.RaceFlag)
+	if depth.Raced() {
+		args = append(args, "--build-flags", "-race")
 	}
 	if code := command(t.Context(), args, &stdout, &stderr); code != rig.ExitOK {
 		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -30,7 +29,7 @@ const (
 )
 
 // compact drops all history while activations continue as before.
-func (f *full) compact(ctx context.Context) error {
+func (f *full) compact(ctx context.Context) {
 	f.progress.Step("compacting all history, with %.0f activations a second", f.rate)
 	loading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -52,27 +51,21 @@ func (f *full) compact(ctx context.Context) error {
 	}()
 	f.salt += saltsOfProbe
 	load := opened(loading, f.rate, longestCompaction)
-	s, err := f.probe(ctx, openWorkers, 0, f.salt, func(d driver) *outcome {
-		close(begun)
-		return load(d)
+	var s *sample
+	err := attempt(func() {
+		s = f.probe(ctx, openWorkers, 0, f.salt, func(d driver) *outcome {
+			close(begun)
+			return load(d)
+		})
 	})
 	stop()
-	if err = errors.Join(err, <-done); err != nil {
-		return err
-	}
+	stopIf(errors.Join(err, <-done))
 	f.report.inform("compaction of all history", "s", took.Seconds())
 	f.informLatencies("while compacting", s)
-	now, err := look(ctx, f.Etcd, f.node)
-	if err != nil {
-		return err
-	}
+	now := look(ctx, f.Etcd, f.node)
 	f.informDatabase("compacted", now)
-	memory, err := rig.MemoryOf(f.Etcd.Members[0].PID())
-	if err != nil {
-		return err
-	}
+	memory := must(rig.MemoryOf(f.Etcd.Members[0].PID()))
 	f.report.inform("compacted: peak RSS of etcd", "MiB", float64(memory.Peak)/mebibyte)
-	return nil
 }
 
 // dropHistory compacts up to the last revision, and returns once the history is gone
@@ -87,138 +80,106 @@ func (f *full) dropHistory(ctx context.Context) error {
 }
 
 // defragment returns free space of the database to the disk, and waits until etcd shrinks no more.
-func (f *full) defragment(ctx context.Context) error {
+func (f *full) defragment(ctx context.Context) {
 	f.progress.Step("defragmenting")
 	began := time.Now()
-	if _, err := f.Etcd.Admin.Defragment(ctx, f.Etcd.Endpoints[0]); err != nil {
-		return err
-	}
+	must(f.Etcd.Admin.Defragment(ctx, f.Etcd.Endpoints[0]))
 	f.report.inform("defragmentation, in which etcd serves nothing", "s", time.Since(began).Seconds())
 	f.progress.Step("waiting until etcd shrinks no more")
-	now, err := f.steady(ctx)
-	if err != nil {
-		return err
-	}
+	now := f.steady(ctx)
 	f.informDatabase("defragmented", now)
 	f.report.add("capacity", "database compacted and defragmented ÷ quota", f.share(now.Database))
 	f.report.add("bytes", "compacted and defragmented", float64(now.Database)/float64(f.bound()))
-	return nil
 }
 
 // steady waits until etcd's memory shrinks no more: Go's runtime returns pages to the
 // kernel little by little.
-func (f *full) steady(ctx context.Context) (now fillPoint, err error) {
+func (f *full) steady(ctx context.Context) (now fillPoint) {
 	const looks, enough = 30, 5 // looks in all, and looks in a row without a change
 	least, since := int64(math.MaxInt64), 0
 	for range looks {
 		rig.Rest(ctx, f.cfg.Quiet/5)
-		if now, err = look(ctx, f.Etcd, f.node); err != nil {
-			return now, err
-		}
+		now = look(ctx, f.Etcd, f.node)
 		if now.EtcdRSS < least-least/100 {
 			least, since = now.EtcdRSS, 0
 		} else if since++; since == enough {
 			break
 		}
 	}
-	return now, ctx.Err()
+	stopIf(ctx.Err())
+	return now
 }
 
 // restartWithHistory is a crash before anything was compacted.
-func (f *full) restartWithHistory(ctx context.Context) error {
-	if err := f.restartEtcd(ctx, "etcd with history, SIGKILL", false); err != nil {
-		return err
-	}
-	return f.restartNode(ctx, "node: start before the full store")
+func (f *full) restartWithHistory(ctx context.Context) {
+	f.restartEtcd(ctx, "etcd with history, SIGKILL", false)
+	f.restartNode(ctx, "node: start before the full store")
 }
 
-func (f *full) restart(ctx context.Context) error {
-	if err := f.restartEtcd(ctx, "etcd, SIGTERM", true); err != nil {
-		return err
-	}
-	if err := f.restartEtcd(ctx, "etcd, SIGKILL", false); err != nil {
-		return err
-	}
-	if err := f.restartNode(ctx, "node: start after it was compacted"); err != nil {
-		return err
-	}
-	now, err := f.steady(ctx)
-	if err != nil {
-		return err
-	}
+func (f *full) restart(ctx context.Context) {
+	f.restartEtcd(ctx, "etcd, SIGTERM", true)
+	f.restartEtcd(ctx, "etcd, SIGKILL", false)
+	f.restartNode(ctx, "node: start after it was compacted")
+	now := f.steady(ctx)
 	f.report.inform("restarted: RSS of etcd", "MiB", float64(now.EtcdRSS)/mebibyte)
 	f.report.inform("restarted: RSS of etcd but for the mapped database", "MiB", float64(now.EtcdAnonymous)/mebibyte)
-	return nil
 }
 
 // restartEtcd restarts etcd while the node runs on.
-func (f *full) restartEtcd(ctx context.Context, name string, softly bool) error {
+func (f *full) restartEtcd(ctx context.Context, name string, softly bool) {
 	f.progress.Step("restarting %s", name)
 	began := time.Now()
 	if softly {
-		if err := f.Etcd.Members[0].End(restartTimeout); err != nil {
-			return err
-		}
+		stopIf(f.Etcd.Members[0].End(restartTimeout))
 		f.report.inform(name+": until it has ended", "s", time.Since(began).Seconds())
 	} else {
 		f.Etcd.Members[0].Kill()
 	}
 	began = time.Now()
-	if err := f.Etcd.StartMember(ctx, 0, restartTimeout); err != nil {
-		return err
-	}
-	if err := f.read(ctx); err != nil {
-		return err
-	}
+	stopIf(f.Etcd.StartMember(ctx, 0, restartTimeout))
+	f.read(ctx)
 	f.report.inform(name+": from its start to a linearizable read", "s", time.Since(began).Seconds())
 	began = time.Now()
 	if err := f.node.Await(ctx); err != nil {
-		return fmt.Errorf("the node after a restart of etcd: %w: %s", err, f.node.LogTail())
+		stopIf(fmt.Errorf("the node after a restart of etcd: %w: %s", err, f.node.LogTail()))
 	}
 	f.report.inform(name+": from then until the running node is ready again", "s", time.Since(began).Seconds())
-	return nil
 }
 
 // read makes a linearizable read over a new connection: a connection from before the
 // restart would wait before it tries again.
-func (f *full) read(ctx context.Context) error {
-	client, err := rig.NewEtcdClient(f.Etcd.Endpoints)
-	if err != nil {
-		return err
-	}
+func (f *full) read(ctx context.Context) {
+	client := must(rig.NewEtcdClient(f.Etcd.Endpoints))
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
 	defer cancel()
 	for {
 		_, err := client.Get(ctx, "/")
 		if err == nil {
-			return nil
+			return
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("read from etcd after its restart: %w", err)
+			stopIf(fmt.Errorf("read from etcd after its restart: %w", err))
 		}
 		rig.Rest(ctx, time.Millisecond)
 	}
 }
 
 // restartNode replaces the node by a new node with an empty cache.
-func (f *full) restartNode(ctx context.Context, name string) error {
+func (f *full) restartNode(ctx context.Context, name string) {
 	began := time.Now()
-	if err := f.renewNode(ctx); err != nil {
-		return err
-	}
+	f.renewNode(ctx)
 	f.report.inform(name+" until it is ready", "s", time.Since(began).Seconds())
 	f.seeder, f.filler.node = f.node, f.node
-	return nil
 }
 
 // verify runs licet store verify.
-func (f *full) verify(ctx context.Context) error {
+func (f *full) verify(ctx context.Context) {
 	f.progress.Step("licet store verify")
 	out, err := f.tool(ctx, "licet store verify", "store", "verify", "--output", "json")
 	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
-		return err
+	if !errors.As(err, &failed) {
+		stopIf(err)
 	}
 	var found struct {
 		Summary struct {
@@ -228,43 +189,28 @@ func (f *full) verify(ctx context.Context) error {
 		} `json:"summary"`
 	}
 	if parsed := json.Unmarshal(out, &found); parsed != nil || found.Summary.Error != "" {
-		return errors.Join(err, parsed, errors.New(found.Summary.Error))
+		stopIf(errors.Join(err, parsed, errors.New(found.Summary.Error)))
 	}
 	f.report.add("capacity", "violations that licet store verify finds", found.Summary.Violations)
 	f.report.inform("licet store verify: keys", "", found.Summary.Keys)
-	return nil
 }
 
-func (f *full) backUp(ctx context.Context) error {
+func (f *full) backUp(ctx context.Context) {
 	f.progress.Step("licet store backup")
 	file := filepath.Join(f.setup.Dir, "backup.db")
-	if _, err := f.tool(ctx, "licet store backup", "store", "backup", file); err != nil {
-		return err
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return err
-	}
+	must(f.tool(ctx, "licet store backup", "store", "backup", file))
+	info := must(os.Stat(file))
 	f.report.inform("licet store backup: the file", "MiB", float64(info.Size())/mebibyte)
-	return nil
 }
 
 // tool runs a subcommand of licet on the store, and reports its time and peak memory.
 func (f *full) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, f.Licet.Binary,
-		append(args, "--etcd-endpoints", strings.Join(f.Etcd.Endpoints, ","))...)
-	cmd.Env = rig.PlainEnvironment()
 	began := time.Now()
-	out, err := cmd.Output()
+	out, state, err := f.Licet.Measured(ctx, append(args, "--etcd-endpoints", f.Endpoints())...)
 	f.report.inform(name, "s", time.Since(began).Seconds())
-	if cmd.ProcessState != nil {
-		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			f.report.inform(name+": peak RSS", "MiB", float64(usage.Maxrss)/1024) // Linux counts in KiB
-		}
-	}
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		err = fmt.Errorf("%s: %w: %s", name, err, failed.Stderr)
+	if state != nil {
+		used := state.SysUsage().(*syscall.Rusage)
+		f.report.inform(name+": peak RSS", "MiB", float64(used.Maxrss)/1024) // Linux counts in KiB
 	}
 	return out, err
 }

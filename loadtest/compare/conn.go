@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"io"
-	"net"
-	"net/http"
 	"strconv"
 	"time"
 )
@@ -23,58 +19,6 @@ const codeOverloaded = 50301
 
 // answerTimeout is how long a client waits for an answer. A node gives up after 4 s.
 const answerTimeout = 10 * time.Second
-
-// conn is a kept connection to a node, used by one goroutine. It sends one request at
-// a time and reads the whole answer.
-type conn struct {
-	address string
-	tcp     net.Conn // nil: not connected
-	reader  *bufio.Reader
-}
-
-func newConn(address string) *conn { return &conn{address: address} }
-
-func (c *conn) close() {
-	if c.tcp != nil {
-		_ = c.tcp.Close()
-		c.tcp = nil
-	}
-}
-
-// code sends a request and returns the code of its answer.
-func (c *conn) code(request []byte) int {
-	code, closes, err := c.roundTrip(request)
-	if err != nil || closes {
-		c.close()
-	}
-	return code
-}
-
-func (c *conn) roundTrip(request []byte) (code int, closes bool, err error) {
-	if c.tcp == nil {
-		tcp, err := net.DialTimeout("tcp", c.address, answerTimeout)
-		if err != nil {
-			return codeBroken, true, err
-		}
-		_ = tcp.(*net.TCPConn).SetLinger(0) // thousands of closed connections would hold their ports for a minute
-		c.tcp, c.reader = tcp, bufio.NewReader(tcp)
-	}
-	if err := c.tcp.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return codeBroken, true, err
-	}
-	if _, err := c.tcp.Write(request); err != nil {
-		return codeBroken, true, err
-	}
-	response, err := http.ReadResponse(c.reader, nil)
-	if err != nil {
-		return codeBroken, true, err
-	}
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return codeBroken, true, err
-	}
-	return envelopeCode(response.StatusCode, body), response.Close, nil
-}
 
 // answer is what the head of an HTTP answer says about the rest.
 type answer struct {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -65,9 +67,8 @@ func TestEnvelopeCode(t *testing.T) {
 	f(200, `{"code":x,`, codeBroken)
 }
 
-// TestConn reads answers that come in pieces, over a connection that the
-// server closes now and then.
-func TestConn(t *testing.T) {
+// TestFleetReadsPieces reads answers that come in pieces, over a connection that the server closes now and then.
+func TestFleetReadsPieces(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -76,14 +77,13 @@ func TestConn(t *testing.T) {
 	long := `{"code":0,"data":"` + strings.Repeat("x", 10_000) + `"}`
 	bodies := []string{`{"code":0,"data":1}`, long, `{"code":50301,"m":1}`, `{"code":0,"data":2}`}
 	go serveBodies(listener, bodies)
-	c := newConn(listener.Addr().String())
-	defer c.close()
+	ask := openFleet(t, listener.Addr().String(), 1).worker(numbered)
 	for i, want := range []int{0, 0, codeOverloaded, 0} {
-		if got := c.code([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); got != want {
+		if got := ask(i); got != want {
 			t.Errorf("answer %d: got %d, want %d", i, got, want)
 		}
 	}
-	if got := c.code([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); got != codeBroken {
+	if got := ask(4); got != codeBroken {
 		t.Errorf("from a server that is gone: %d", got)
 	}
 }

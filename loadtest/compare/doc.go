@@ -17,11 +17,12 @@
 //	main.go            the program: which measurements run, each on a store of its own
 //	config.go          flags, and how much is measured
 //	rows.go            the rows of the table and their bounds
+//	failure.go         errors that end a measurement
 //	report.go          the figures, the table, the JSON, which bounds were missed, and which samples are too small
 //
 // The measurements:
 //
-//	lab.go             an etcd with the node that is measured on it
+//	lab.go             an etcd with the node that is measured on it, and the costs of a load
 //	rounds.go          the rows that a ratio to single puts and gets of etcd describes
 //	storm.go           new devices while many activations hit one license
 //	guessing.go        new devices while made-up license keys come
@@ -48,13 +49,12 @@
 //
 //	loop.go            closed and open loops of operations, their rates and latencies
 //	fleet.go           many connections to nodes, driven by one goroutine
-//	conn.go            one connection: writes a request, reads a response
+//	conn.go            parsing responses
 //	poller_linux.go    epoll
 //	poller_other.go    an error on other systems
 //	request.go         the bytes of requests, and ids of devices by number
 //	seed.go            licenses and activations of a load
 //	sink.go            a fast receiver of webhooks
 //	etcdload.go        puts and gets of etcd alone: the baseline
-//	noderuntime.go     what Go's runtime in a node reports
 //	machine.go         what machine this is
 package main

@@ -9,23 +9,16 @@ import (
 )
 
 // external measures what an activation by an external key costs more than one by the license key of the same license.
-func (l *lab) external(ctx context.Context, b *bench) error {
-	return l.bindRounds(ctx, b, "external keys", l.externalRound)
+func (l *lab) external(ctx context.Context, b *bench) {
+	l.bindRounds(ctx, b, "external keys", l.externalRound)
 }
 
-func (l *lab) externalRound(ctx context.Context, b *bench, round int) error {
-	if err := b.renewNode(ctx); err != nil {
-		return err
-	}
+func (l *lab) externalRound(ctx context.Context, b *bench, round int) {
+	b.renewNode(ctx)
 	n := l.cfg.Licenses
-	own, others, err := b.grantExternal(ctx, n, round)
-	if err != nil {
-		return err
-	}
-	if _, err := bind(ctx, b.node, warmers, others, n, spread(n, 0)); err != nil {
-		return err
-	}
-	return l.compareBinds(ctx, b, "external", [2]bindSide{{"by license key", own}, {"by external key", others}})
+	own, others := b.grantExternal(ctx, n, round)
+	must(bind(ctx, b.node, warmers, others, n, spread(n, 0)))
+	l.compareBinds(ctx, b, "external", [2]bindSide{{"by license key", own}, {"by external key", others}})
 }
 
 // bindSide is one of two ways to activate the same licenses.
@@ -36,7 +29,7 @@ type bindSide struct {
 
 // compareBinds adds to a row how much faster activations of warm licenses are in the first way than in the second: of
 // new devices, and of bound devices. Before that, each license has its first device.
-func (l *lab) compareBinds(ctx context.Context, b *bench, row string, sides [2]bindSide) error {
+func (l *lab) compareBinds(ctx context.Context, b *bench, row string, sides [2]bindSide) {
 	n := l.cfg.Licenses
 	for _, load := range []struct {
 		check string
@@ -48,19 +41,25 @@ func (l *lab) compareBinds(ctx context.Context, b *bench, row string, sides [2]b
 		{"of a bound device", func(int) func(int) (int, device) { return bound(n, 1+4) },
 			closed(ctx, 0, l.cfg.Span)},
 	} {
-		var rates [2]float64
-		for turn, at := range []int{0, 1, 1, 0} {
-			s, err := b.activate(ctx, l.best.bind, sides[at].list, load.pick(turn), load.run)
-			if err != nil {
-				return err
-			}
-			l.checkSample(row, sides[at].name, s)
-			l.inform(row+", "+load.check+", "+sides[at].name, s)
-			rates[at] += s.rate()
-		}
-		l.report.add(row, load.check, rates[0]/rates[1])
+		l.report.add(row, load.check,
+			l.compareSides(ctx, b, row, row+", "+load.check, sides, load.pick, load.run))
 	}
-	return nil
+}
+
+// compareSides returns how much faster activations are in the first way than in the second. Each way runs twice, the
+// second time in the opposite order: a machine that becomes slower in the meantime becomes so for both ways alike.
+func (l *lab) compareSides(
+	ctx context.Context, b *bench, row, name string, sides [2]bindSide, pick func(turn int) func(int) (int, device),
+	run func(driver) *outcome,
+) float64 {
+	var rates [2]float64
+	for turn, at := range []int{0, 1, 1, 0} {
+		s := b.activate(ctx, l.best.bind, sides[at].list, pick(turn), run)
+		l.checkSample(row, sides[at].name, s)
+		l.inform(name+", "+sides[at].name, s)
+		rates[at] += s.rate()
+	}
+	return rates[0] / rates[1]
 }
 
 // bound is the pattern of random devices of n licenses with so many devices each.
@@ -74,20 +73,14 @@ func bound(n int, each uint64) func(int) (int, device) {
 
 // grantExternal grants licenses with an external key. It returns their license keys, and their external keys in the
 // same order.
-func (b *bench) grantExternal(ctx context.Context, n, round int) (own, others *rig.Keys, err error) {
-	api, err := client.New("http://"+b.seeder.Address, b.apiKey)
-	if err != nil {
-		return nil, nil, err
-	}
+func (b *bench) grantExternal(ctx context.Context, n, round int) (own, others *rig.Keys) {
+	api := must(client.New("http://"+b.seeder.Address, b.apiKey))
 	defer api.CloseIdleConnections()
-	account, err := api.Account(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+	account := must(api.Account(ctx))
 	externalKey := func(i int) string { return fmt.Sprintf("OLD-%04d-%08d", round, i) }
 	granted := make([]string, n)
 	unbounded := unlimited
-	if err := rig.Each(ctx, n, warmers, func(ctx context.Context, i int) error {
+	stopIf(rig.Each(ctx, n, warmers, func(ctx context.Context, i int) error {
 		made, err := api.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1, MaxDevices: &unbounded,
 			ExternalKey: externalKey(i)})
 		if err != nil {
@@ -95,18 +88,12 @@ func (b *bench) grantExternal(ctx context.Context, n, round int) (own, others *r
 		}
 		granted[i] = made[0].LicenseKey
 		return nil
-	}); err != nil {
-		return nil, nil, err
-	}
+	}))
 	own = &rig.Keys{}
 	others = &rig.Keys{Beside: fmt.Sprintf(`,"account_id":%q,"mode":%q`, account.AccountID, account.Mode)}
 	for i, key := range granted {
-		if err := own.Add([]byte(key)); err != nil {
-			return nil, nil, err
-		}
-		if err := others.Add([]byte(externalKey(i))); err != nil {
-			return nil, nil, err
-		}
+		stopIf(own.Add([]byte(key)))
+		stopIf(others.Add([]byte(externalKey(i))))
 	}
-	return own, others, nil
+	return own, others
 }

@@ -46,6 +46,7 @@ type rival struct {
 	connections int       // that the rival may open
 	cold        int       // how many licenses the rival grants, to activate each of them once
 	sink        *sink
+	undo        func(context.Context) error // takes back what an attack has prepared; nil: nothing
 }
 
 // defaultLimits returns the flags of nodes with the service's own limits, which the nodes of a
@@ -58,76 +59,55 @@ func defaultLimits() []string {
 // fair measures one account's new devices on distinct licenses while another account
 // attacks in one way, at the measured node or at another one. Each attack meets a store of its own, so that it
 // does not answer for what other attacks have left. Only a small load has one store for all.
-func (l *lab) fair(ctx context.Context, _ *bench) error {
+func (l *lab) fair(ctx context.Context, _ *bench) {
 	wanted := slices.DeleteFunc(measured(), func(a attack) bool { return !l.cfg.wantsAttack(a) })
 	together := 1
 	if l.cfg.quick {
 		together = len(wanted)
 	}
 	for some := range slices.Chunk(wanted, together) {
-		if err := l.fairAgainst(ctx, some); err != nil {
-			return err
-		}
+		l.fairAgainst(ctx, some)
 	}
-	return nil
 }
 
 // fairAgainst measures attacks one after the other, in one store.
-func (l *lab) fairAgainst(ctx context.Context, attacks []attack) error {
+func (l *lab) fairAgainst(ctx context.Context, attacks []attack) {
 	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, append(defaultLimits(), "--event-retention-bytes", fairEventBytes)...)
-	if err != nil {
-		return err
-	}
+	b := l.bench(ctx, 1, append(defaultLimits(), "--event-retention-bytes", fairEventBytes)...)
 	defer b.stop()
-	r, err := l.newRival(ctx, b)
-	if err != nil {
-		return err
-	}
+	r := l.newRival(ctx, b)
 	defer r.sink.stop()
-	list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
-	if err != nil {
-		return err
-	}
+	list := b.grant(ctx, l.cfg.Licenses, unlimited)
 	n := list.Count()
-	if _, err := b.activate(ctx, shape{workers: fairWorkers}, list, spread(n, 0), closed(ctx, n, 0)); err != nil {
-		return err
-	}
+	b.activate(ctx, shape{workers: fairWorkers}, list, spread(n, 0), closed(ctx, n, 0))
 	next := uint64(0)
-	measure := func(what string) (*sample, error) {
+	measure := func(what string) *sample {
 		next++
-		s, err := b.activate(ctx, shape{workers: fairWorkers}, list, spread(n, 100*next), closed(ctx, 0, l.cfg.Span))
-		if err == nil {
-			l.checkSample("fair", what, s)
-		}
-		return s, err
+		s := b.activate(ctx, shape{workers: fairWorkers}, list, spread(n, 100*next), closed(ctx, 0, l.cfg.Span))
+		l.checkSample("fair", what, s)
+		return s
 	}
 	for number := range l.cfg.Rounds {
-		calm, err := measure("undisturbed")
-		if err != nil {
-			return err
-		}
+		calm := measure("undisturbed")
 		for _, a := range attacks {
 			l.progress.Step("round %d of %d: one account %s", number+1, l.cfg.Rounds, a.name)
-			rough, done, err := r.meanwhile(ctx, a,
-				func() (*sample, error) { return measure("while another account " + a.name) })
-			if err != nil {
-				return fmt.Errorf("another account %s: %w", a.name, err)
-			}
+			var rough *sample
+			var through int64
+			named("another account "+a.name, func() {
+				rough, through = r.meanwhile(ctx, a,
+					func() *sample { return measure("while another account " + a.name) })
+			})
 			before := calm
-			if calm, err = measure("undisturbed"); err != nil {
-				return err
-			}
-			l.informFair(number, a, before, rough, calm, done)
+			calm = measure("undisturbed")
+			l.informFair(number, a, before, rough, calm, through)
 		}
 	}
-	return nil
 }
 
 // informFair reports a load that an attack has disturbed, against the undisturbed loads before and after the attack. A
 // load is no sample if the service refused the whole attack. A small load is a sample: see throughWithin.
-func (l *lab) informFair(number int, a attack, before, rough, after *sample, done int64) {
-	if done == 0 && !l.cfg.quick {
+func (l *lab) informFair(number int, a attack, before, rough, after *sample, through int64) {
+	if through == 0 && !l.cfg.quick {
 		l.report.note("fair", fmt.Sprintf("round %d: no sample, since nothing of what the other account does got "+
 			"through: it %s", number+1, a.name))
 		return
@@ -142,65 +122,44 @@ func (l *lab) informFair(number int, a attack, before, rough, after *sample, don
 	// The rival's clients run on the cores that are measured, so their processor time is part of the loss.
 	l.report.inform("fair: CPU of both accounts' clients while it "+a.name, "%",
 		100*rough.own.Seconds()/rough.elapsed.Seconds())
-	l.report.inform("fair: it "+a.name, "/s", float64(done)/rough.elapsed.Seconds())
+	l.report.inform("fair: it "+a.name, "/s", float64(through)/rough.elapsed.Seconds())
 }
 
-func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
-	key, err := b.Licet.CreateKey(ctx, b.Etcd, "rival")
-	if err != nil {
-		return nil, err
-	}
+func (l *lab) newRival(ctx context.Context, b *bench) *rival {
+	key := must(b.Licet.CreateKey(ctx, b.Etcd, "rival"))
 	r := &rival{bench: b, key: key, connections: l.cfg.Connections, cold: l.cfg.Licenses,
 		raw: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: fairRivals * rivalAtOnce}}}
 	// A client that repeats refused requests would be more polite than an attacker.
 	for api, n := range map[**client.Client]*rig.Node{&r.api: b.seeder, &r.here: b.node} {
-		if *api, err = client.New("http://"+n.Address, key, client.RetryFor(0)); err != nil {
-			return nil, err
-		}
+		*api = must(client.New("http://"+n.Address, key, client.RetryFor(0)))
 	}
-	if r.patient, err = client.New("http://"+b.seeder.Address, key); err != nil {
-		return nil, err
-	}
-	licenses, err := grant(ctx, b.seeder, key, 1, fairRivals)
-	if err != nil {
-		return nil, err
-	}
-	if r.large, err = grant(ctx, b.seeder, key, 1, unlimited); err != nil {
-		return nil, err
-	}
-	foreign, err := b.grant(ctx, 1, unlimited)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := bind(ctx, b.seeder, fairWorkers, foreign, rivalDevices, onto(0)); err != nil {
-		return nil, err
-	}
-	if _, r.external, err = b.grantExternal(ctx, 1, 0); err != nil {
-		return nil, err
-	}
+	r.patient = must(client.New("http://"+b.seeder.Address, key))
+	licenses := must(grant(ctx, b.seeder, key, 1, fairRivals))
+	r.large = must(grant(ctx, b.seeder, key, 1, unlimited))
+	foreign := b.grant(ctx, 1, unlimited)
+	must(bind(ctx, b.seeder, fairWorkers, foreign, rivalDevices, onto(0)))
+	_, r.external = b.grantExternal(ctx, 1, 0)
 	r.license, r.foreign = slices.Clone(licenses.At(0)), foreign.At(0)
-	r.sink, err = newSink()
-	return r, err
+	r.sink = newSink()
+	return r
 }
 
 // meanwhile measures while the rival's clients attack. It returns how often they got through while it measured. It
 // fails if they get through neither then nor soon after.
 func (r *rival) meanwhile(
-	ctx context.Context, a attack, measure func() (*sample, error),
-) (s *sample, done int64, err error) {
-	turn, undo, err := a.open(r, ctx)
-	if err != nil {
-		return nil, 0, err
-	}
+	ctx context.Context, a attack, measure func() *sample,
+) (s *sample, through int64) {
+	r.undo = nil
+	turn := a.open(r, ctx)
 	attacking, stop := context.WithCancel(ctx)
 	var clients sync.WaitGroup
-	var through atomic.Int64
+	var count atomic.Int64
 	first := make(chan struct{})
 	for c := range fairRivals {
 		clients.Go(func() {
 			for n := 0; attacking.Err() == nil; n++ {
 				err := turn(attacking, c, n)
-				if a.gotThrough(err) && through.Add(1) == 1 {
+				if a.gotThrough(err) && count.Add(1) == 1 {
 					close(first)
 				}
 				// The attack expects refusals. The rival runs on the cores that are measured: without a pause, its own
@@ -211,8 +170,8 @@ func (r *rival) meanwhile(
 			}
 		})
 	}
-	s, err = measure()
-	if done = through.Load(); done == 0 && err == nil {
+	err := attempt(func() { s = measure() })
+	if through = count.Load(); through == 0 && err == nil {
 		select {
 		case <-first:
 		case <-time.After(throughWithin):
@@ -223,7 +182,11 @@ func (r *rival) meanwhile(
 	}
 	stop()
 	clients.Wait()
-	return s, done, errors.Join(err, undo(ctx))
+	if r.undo != nil {
+		err = errors.Join(err, r.undo(ctx))
+	}
+	stopIf(err)
+	return s, through
 }
 
 // together makes a client make many calls at the same time, with numbers from 0. The client pauses for each refused
@@ -247,28 +210,25 @@ func together(call func(ctx context.Context, client, number int) error) turnFunc
 }
 
 // flipTypes makes the account subscribe to activations and unsubscribe again.
-func (r *rival) flipTypes(ctx context.Context) (turnFunc, func(context.Context) error, error) {
-	made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
-	if err != nil {
-		return nil, nil, err
-	}
-	flip := func(ctx context.Context, _, turn int) error {
+func (r *rival) flipTypes(ctx context.Context) turnFunc {
+	made := must(r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}))
+	r.undo = func(ctx context.Context) error { return r.patient.DeleteWebhook(ctx, made.ID) }
+	return func(ctx context.Context, _, turn int) error {
 		types := [][]string{{"order.paid"}, {client.AllTypes}}[turn%2]
 		_, err := r.api.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{Types: types})
 		return err
 	}
-	return flip, func(ctx context.Context) error { return r.patient.DeleteWebhook(ctx, made.ID) }, nil
 }
 
-func (r *rival) churnEndpoints(context.Context) (turnFunc, func(context.Context) error, error) {
-	churn := func(ctx context.Context, _, _ int) error {
+func (r *rival) churnEndpoints(context.Context) turnFunc {
+	r.undo = r.deleteEndpoints
+	return func(ctx context.Context, _, _ int) error {
 		made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
 		if err != nil {
 			return err
 		}
 		return r.api.DeleteWebhook(ctx, made.ID)
 	}
-	return churn, r.deleteEndpoints, nil
 }
 
 // deleteEndpoints deletes what a stopped client has left.
@@ -286,8 +246,8 @@ func (r *rival) deleteEndpoints(ctx context.Context) error {
 	return err
 }
 
-func (r *rival) churnKeys(context.Context) (turnFunc, func(context.Context) error, error) {
-	churn := func(ctx context.Context, _, _ int) error {
+func (r *rival) churnKeys(context.Context) turnFunc {
+	return func(ctx context.Context, _, _ int) error {
 		made, err := r.api.CreateKey(ctx, client.NewKey{Name: "rival", Scopes: []string{"orders:read"}})
 		if err != nil {
 			return err
@@ -295,5 +255,4 @@ func (r *rival) churnKeys(context.Context) (turnFunc, func(context.Context) erro
 		_, err = r.api.RevokeKey(ctx, made.ID)
 		return err
 	}
-	return churn, func(context.Context) error { return nil }, nil
 }

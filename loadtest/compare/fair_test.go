@@ -31,15 +31,18 @@ func TestMeanwhile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := attack{refused: c.refused}
-				d.open = func(*rival, context.Context) (turnFunc, func(context.Context) error, error) {
+				d.open = func(*rival, context.Context) turnFunc {
 					return func(context.Context, int, int) error {
 						time.Sleep(c.turn)
 						return c.outcome
-					}, done, nil
+					}
 				}
-				_, through, err := new(rival).meanwhile(t.Context(), d, func() (*sample, error) {
-					time.Sleep(time.Second)
-					return &sample{}, nil
+				var through int64
+				err := attempt(func() {
+					_, through = new(rival).meanwhile(t.Context(), d, func() *sample {
+						time.Sleep(time.Second)
+						return &sample{}
+					})
 				})
 				if (through > 0) != c.during || (err == nil) != c.proves ||
 					err != nil && !strings.Contains(err.Error(), "proves nothing") {

@@ -31,31 +31,23 @@ type filler struct {
 }
 
 // to adds licenses with their devices until there are so many licenses.
-func (f *filler) to(ctx context.Context, licenses int, count func(bound int)) error {
+func (f *filler) to(ctx context.Context, licenses int, count func(bound int)) {
 	for f.list.Count() < licenses {
 		size := min(fillPiece, licenses-f.list.Count())
-		piece, err := tries(ctx, f, func() (*rig.Keys, error) {
+		piece := must(tries(ctx, f, func() (*rig.Keys, error) {
 			return grant(ctx, f.node, f.apiKey, size, unlimited)
-		})
-		if err != nil {
-			return err
-		}
+		}))
 		first := f.list.Count()
-		if _, err := tries(ctx, f, func() (*outcome, error) {
+		must(tries(ctx, f, func() (*outcome, error) {
 			began := time.Now()
 			defer func() { f.spent += time.Since(began) }()
 			return bind(ctx, f.node, fillers, piece, size*f.each, f.pick(first, size))
-		}); err != nil {
-			return err
-		}
+		}))
 		for i := range size {
-			if err := f.list.Add(piece.At(i)); err != nil {
-				return err
-			}
+			stopIf(f.list.Add(piece.At(i)))
 		}
 		count(f.bound())
 	}
-	return nil
 }
 
 // pick is the pattern that gives the licenses of a piece all their devices, the first
@@ -96,22 +88,13 @@ type fillPoint struct {
 }
 
 // look reads what etcd and the node hold now.
-func look(ctx context.Context, etcd *rig.Cluster, n *rig.Node) (p fillPoint, err error) {
-	member, err := rig.MemoryOf(etcd.Members[0].PID())
-	if err != nil {
-		return p, err
-	}
-	node, err := rig.MemoryOf(n.PID())
-	if err != nil {
-		return p, err
-	}
+func look(ctx context.Context, etcd *rig.Cluster, n *rig.Node) (p fillPoint) {
+	member := must(rig.MemoryOf(etcd.Members[0].PID()))
+	node := must(rig.MemoryOf(n.PID()))
 	p.EtcdRSS, p.EtcdAnonymous, p.NodeRSS = member.Resident, member.Anonymous, node.Resident
-	status, err := etcd.Admin.Status(ctx, etcd.Endpoints[0])
-	if err != nil {
-		return p, fmt.Errorf("read the size of etcd's database: %w", err)
-	}
+	status := must(etcd.Admin.Status(ctx, etcd.Endpoints[0]))
 	p.Database, p.InUse = status.DbSize, status.DbSizeInUse
-	return p, nil
+	return p
 }
 
 func (p *fillPoint) String() string {

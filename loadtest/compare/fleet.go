@@ -114,6 +114,24 @@ func (f *fleet) closedLoop(ctx context.Context, count int, limit time.Duration) 
 	return f.out
 }
 
+// single makes one operation on a lane, and returns its code.
+func (f *fleet) single(lane, number int, build func(i int) []byte) (code int) {
+	f.begin(false, time.Time{})
+	f.build, f.free = build, []int{lane}
+	f.send(arrival{number, time.Now()})
+	for f.lanes[lane].busy {
+		f.wait(time.Now(), longestWait)
+	}
+	for code = range f.out.failed {
+	}
+	return code
+}
+
+// worker returns a worker that makes operations on the first lane, with requests of its own.
+func (f *fleet) worker(build func(i int) []byte) worker {
+	return func(i int) int { return f.single(0, i, build) }
+}
+
 // longestWait is how long the end of ctx may go unnoticed.
 const longestWait = 100 * time.Millisecond
 

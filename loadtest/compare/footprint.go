@@ -16,72 +16,52 @@ const devicesEach = 3
 
 // footprint binds devices to many licenses on a new store, and then reads how much
 // memory the node holds.
-func (l *lab) footprint(ctx context.Context, b *bench) error {
+func (l *lab) footprint(ctx context.Context, b *bench) {
 	n := l.cfg.Remembered
 	l.progress.Step("granting %d licenses", n)
-	list, err := b.grant(ctx, n, devicesEach)
-	if err != nil {
-		return err
-	}
-	before, err := factsOf(ctx, b.node)
-	if err != nil {
-		return err
-	}
+	list := b.grant(ctx, n, devicesEach)
+	before := goroutines(ctx, b.node)
 	count := l.progress.Long(devicesEach*n, "binding %d devices", devicesEach*n)
 	for from := range uint64(devicesEach) {
-		if _, err := bind(ctx, b.node, max(l.best.bind.workers, warmers), list, n, spread(n, from)); err != nil {
-			return err
-		}
+		must(bind(ctx, b.node, max(l.best.bind.workers, warmers), list, n, spread(n, from)))
 		count(int(from+1) * n)
 	}
-	return l.memory(ctx, b, list, before.goroutines)
+	l.memory(ctx, b, list, before)
 }
 
 // memory reads what a node holds with remembered licenses and idle connections.
-func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBefore float64) error {
+func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBefore float64) {
 	l.progress.Step("an idle node, and %d idle connections", l.cfg.Connections)
-	idle, err := l.quiet(ctx, b.node, goroutinesBefore)
-	if err != nil {
-		return err
-	}
-	memory, err := rig.MemoryOf(b.node.PID())
-	if err != nil {
-		return err
-	}
+	idle := l.quiet(ctx, b.node, goroutinesBefore)
+	memory := must(rig.MemoryOf(b.node.PID()))
 	// One after the other: the row measures waiting connections, not a storm.
+	clients := binder(b.node.Address, l.cfg.Connections, list, spread(list.Count(), 0))
+	defer clients.close()
+	stopIf(clients.open())
 	for i := range l.cfg.Connections {
-		c := newConn(b.node.Address)
-		defer c.close()
-		if code := activator(c, list, spread(list.Count(), 0))(i); code != 0 {
-			return fmt.Errorf("an idle connection's one request: %s", codeName(code))
+		if code := clients.single(i, i, clients.build); code != 0 {
+			stopIf(fmt.Errorf("an idle connection's one request: %s", codeName(code)))
 		}
 	}
 	rig.Rest(ctx, l.cfg.Quiet/10)
-	with, err := rig.MemoryOf(b.node.PID())
-	if err != nil {
-		return err
-	}
-	crowded, err := factsOf(ctx, b.node)
-	if err != nil {
-		return err
-	}
+	with := must(rig.MemoryOf(b.node.PID()))
+	crowded := goroutines(ctx, b.node)
 	l.report.add("memory", "RSS", float64(memory.Resident)/mebibyte)
 	l.report.add("memory", "goroutines per idle license",
-		perLicense(idle.goroutines-goroutinesBefore, l.cfg.Remembered))
+		perLicense(idle-goroutinesBefore, l.cfg.Remembered))
 	l.report.add("memory", "RSS more for 10,000 idle connections", float64(with.Resident-memory.Resident)/mebibyte)
 	l.report.inform("memory: RSS of the node at its peak", "MiB", float64(memory.Peak)/mebibyte)
-	l.report.inform("memory: goroutines of the idle node", "", idle.goroutines)
-	l.report.inform("memory: goroutines with idle connections", "", crowded.goroutines)
-	return nil
+	l.report.inform("memory: goroutines of the idle node", "", idle)
+	l.report.inform("memory: goroutines with idle connections", "", crowded)
 }
 
 // quiet waits until the goroutines that served connections have ended: the HTTP server
 // keeps idle ones for up to twenty seconds.
-func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFacts, error) {
+func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) float64 {
 	for end := time.Now().Add(l.cfg.Quiet); ; rig.Rest(ctx, l.cfg.Quiet/20) {
-		facts, err := factsOf(ctx, n)
-		if err != nil || facts.goroutines <= before || time.Now().After(end) {
-			return facts, err
+		now := goroutines(ctx, n)
+		if now <= before || time.Now().After(end) {
+			return now
 		}
 	}
 }

@@ -15,59 +15,38 @@ const (
 // guessing measures a storm of made-up license keys, alone and then while other licenses
 // get new devices. While it is alone, the node asks etcd only for what a node at rest asks
 // for; the names of operations tell these requests apart.
-func (r *round) guessing(ctx context.Context) error {
-	list, err := r.warmed(ctx, r.cfg.Licenses)
-	if err != nil {
-		return err
-	}
+func (r *round) guessing(ctx context.Context) {
+	list := r.warmed(ctx, r.cfg.Licenses)
 	f := newFleet([]string{r.node.Address}, guessers, newGuess().of)
 	defer f.close()
-	if err := f.open(); err != nil {
-		return err
-	}
+	stopIf(f.open())
 	storm := func() *outcome {
 		return f.openLoop(ctx, arrivals{rate: guessesPerSecond, span: r.cfg.Span})
 	}
 
-	askedBefore, err := r.asked(ctx)
-	if err != nil {
-		return err
-	}
-	before, err := r.costs(ctx)
-	if err != nil {
-		return err
-	}
+	askedBefore := r.asked(ctx)
+	before := r.costs(ctx)
 	alone := storm()
-	after, err := r.costs(ctx)
-	if err != nil {
-		return err
-	}
-	askedAfter, err := r.asked(ctx)
-	if err != nil {
-		return err
-	}
+	after := r.costs(ctx)
+	askedAfter := r.asked(ctx)
 	each := func(cpu time.Duration) float64 { return float64(cpu.Microseconds()) / float64(max(alone.made, 1)) }
-	r.report.inform("guessing: CPU of the node for each guess", "µs", each(after.cpu-before.cpu))
+	r.report.inform("guessing: CPU of the node for each guess", "µs", each(after.node-before.node))
 	r.report.inform("guessing: CPU of the load generator for each guess", "µs", each(after.own-before.own))
 
-	beside, err := r.disturb(ctx, "guessing", "p99 of others meanwhile ÷ before", list, storm)
-	if err != nil {
-		return err
-	}
+	beside := r.disturb(ctx, "guessing", "p99 of others meanwhile ÷ before", list, storm)
 	r.report.add("guessing", "requests to etcd for them", askedAfter-askedBefore)
 	r.report.note("guessing",
 		fmt.Sprintf("%s: alone %s; beside others %s", r.name, alone.describe(), beside.describe()))
-	return nil
 }
 
 // asked returns how many requests for licenses, or for anything that a request could be
 // about, the node has sent to etcd so far.
-func (r *round) asked(ctx context.Context) (sum float64, err error) {
-	metrics, err := r.node.Scrape(ctx)
+func (r *round) asked(ctx context.Context) (sum float64) {
+	metrics := must(r.node.Scrape(ctx))
 	for _, operation := range []string{"swap", "check", "load", "order_owner", "api_key"} {
 		sum += metrics.Sum("licet_store_request_duration_seconds", "operation", operation)
 	}
-	return sum, err
+	return sum
 }
 
 // guess is an activation with a made-up license key and a made-up address.

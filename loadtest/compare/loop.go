@@ -182,6 +182,16 @@ func percentile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(max(at, 0), len(sorted)-1)]
 }
 
+func milliseconds(sorted []time.Duration, q float64) float64 {
+	return 1000 * percentile(sorted, q).Seconds()
+}
+
+// p50 returns the median of the latencies, in milliseconds.
+func (o *outcome) p50() float64 { return milliseconds(o.latencies, 0.5) }
+
+// p99 returns the 99th percentile of the waits, in milliseconds.
+func (o *outcome) p99() float64 { return milliseconds(o.waits(), 0.99) }
+
 // openLoop hands arrivals to the workers through a queue with room for all of them.
 func (workers workers) openLoop(ctx context.Context, a arrivals) *outcome {
 	queue := make(chan arrival, 1000+int(2*a.rate*a.span.Seconds()))

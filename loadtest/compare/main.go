@@ -69,7 +69,7 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 		if !cfg.wants(p.rows...) {
 			continue
 		}
-		if err := l.runPart(ctx, &p); err != nil {
+		if err := attempt(func() { l.runPart(ctx, &p) }); err != nil {
 			return l.report, fmt.Errorf("%s: %w", p.rows[0], err)
 		}
 	}
@@ -82,7 +82,7 @@ type part struct {
 	rows    []string
 	members int      // of etcd; 0: the part starts its stores itself
 	flags   []string // of the nodes
-	run     func(context.Context, *bench) error
+	run     func(context.Context, *bench)
 }
 
 func (l *lab) parts() []part {
@@ -106,15 +106,13 @@ func (l *lab) parts() []part {
 }
 
 // runPart runs a part, with etcd and two nodes of its own.
-func (l *lab) runPart(ctx context.Context, p *part) error {
+func (l *lab) runPart(ctx context.Context, p *part) {
 	if p.members == 0 {
-		return p.run(ctx, nil)
+		p.run(ctx, nil)
+		return
 	}
 	l.progress.Step("%s: starting etcd (members: %d) and two nodes", p.rows[0], p.members)
-	b, err := l.bench(ctx, p.members, p.flags...)
-	if err != nil {
-		return err
-	}
+	b := l.bench(ctx, p.members, p.flags...)
 	defer b.stop()
-	return p.run(ctx, b)
+	p.run(ctx, b)
 }

@@ -28,38 +28,36 @@ const (
 )
 
 // readNothing makes a client look a large license up over many connections, three times on each, and read nothing.
-func (r *rival) readNothing(ctx context.Context) (turnFunc, func(context.Context) error, error) {
-	if _, err := bind(ctx, r.bench.seeder, fairWorkers, r.large, rivalDevices, onto(0)); err != nil {
-		return nil, nil, err
-	}
+func (r *rival) readNothing(ctx context.Context) turnFunc {
+	must(bind(ctx, r.bench.seeder, fairWorkers, r.large, rivalDevices, onto(0)))
 	lookups := strings.Repeat(fmt.Sprintf("GET /v1/licenses/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
 		r.large.At(0), r.key), 3)
-	open := newHoard(rivalUnread)
+	open := r.newHoard(rivalUnread)
 	return func(ctx context.Context, c, _ int) error {
-		conn, err := open.replace(ctx, c, r.dial)
+		conn, err := open.replace(ctx, c)
 		if err != nil {
 			return err
 		}
 		_, err = io.WriteString(conn, lookups)
 		return err
-	}, open.close, nil
+	}
 }
 
 // grantMetadata makes a client grant licenses with as much metadata as a license may have.
-func (r *rival) grantMetadata(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) grantMetadata(context.Context) turnFunc {
 	grant := fmt.Sprintf(`{"product_id":"rival","quantity":%d,"metadata":{"a":%q}}`, rivalGranted,
 		strings.Repeat("x", rivalMetadata-len(`{"a":""}`)))
 	return func(ctx context.Context, _, _ int) error {
 		_, err := r.send(ctx, "POST", "/v1/licenses", grant)
 		return err
-	}, done, nil
+	}
 }
 
 // guess makes a client guess API keys and payment links. The node reads the store for each payment link; it refuses an
 // API key by its check characters, which no client can compute. A client pauses only for refusals of a rate limit.
-func (r *rival) guess(context.Context) (turnFunc, func(context.Context) error, error) {
-	guesser, undo := r.guesser()
-	guess := func(ctx context.Context, c, turn int) error {
+func (r *rival) guess(context.Context) turnFunc {
+	guesser := r.guesser()
+	return func(ctx context.Context, c, turn int) error {
 		path, key := fmt.Sprintf("/pay/ord_%028d/%032d", turn, c), ""
 		if turn%2 == 0 {
 			path, key = "/v1/orders", fmt.Sprintf("lk_test_%d_%d", c, turn)
@@ -71,13 +69,12 @@ func (r *rival) guess(context.Context) (turnFunc, func(context.Context) error, e
 		}
 		return err
 	}
-	return guess, undo, nil
 }
 
 // guessExternal makes a client guess external keys of the other account, many at the same time. The node reads the
 // store for each, until it has found too many unknown keys for the client's address.
-func (r *rival) guessExternal(context.Context) (turnFunc, func(context.Context) error, error) {
-	guesser, undo := r.guesser()
+func (r *rival) guessExternal(context.Context) turnFunc {
+	guesser := r.guesser()
 	var guesses atomic.Int64
 	return together(func(ctx context.Context, _, _ int) error {
 		_, err := r.sendBy(ctx, guesser, "", "POST", "/v1/licenses/activate",
@@ -86,41 +83,40 @@ func (r *rival) guessExternal(context.Context) (turnFunc, func(context.Context) 
 			return nil // the node has looked the key up
 		}
 		return err
-	}), undo, nil
+	})
 }
 
-// guesser returns an HTTP client that connects from the rival's address, and the function that closes its connections.
-func (r *rival) guesser() (by *http.Client, undo func(context.Context) error) {
-	by = &http.Client{Transport: &http.Transport{
+// guesser returns an HTTP client that connects from the rival's address.
+func (r *rival) guesser() *http.Client {
+	by := &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: fairRivals * rivalAtOnce,
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
 	}}
-	return by, func(context.Context) error { by.CloseIdleConnections(); return nil }
+	r.undo = func(context.Context) error { by.CloseIdleConnections(); return nil }
+	return by
 }
 
 // hoardConnections makes a client open connections and never use them.
-func (r *rival) hoardConnections(ctx context.Context) (turnFunc, func(context.Context) error, error) {
-	open := newHoard(r.connections / fairRivals)
+func (r *rival) hoardConnections(ctx context.Context) turnFunc {
+	open := r.newHoard(r.connections / fairRivals)
 	for i := range r.connections {
-		if _, err := open.replace(ctx, i%fairRivals, r.dial); err != nil {
-			return nil, nil, errors.Join(err, open.close(ctx))
-		}
+		must(open.replace(ctx, i%fairRivals))
 	}
 	return func(ctx context.Context, c, _ int) error {
-		_, err := open.replace(ctx, c, r.dial)
+		_, err := open.replace(ctx, c)
 		return err
-	}, open.close, nil
+	}
 }
 
 // addDevices makes an end user bind new devices to a license without a limit, and rename them.
-func (r *rival) addDevices(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) addDevices(context.Context) turnFunc {
 	return func(ctx context.Context, c, turn int) error {
 		_, err := r.here.Activate(ctx, client.Activation{
 			LicenseKey: string(r.large.At(0)), DeviceID: fmt.Sprintf("new-%d-%d", c, turn/2),
 			DeviceName: fmt.Sprint(turn),
 		})
 		return err
-	}, done, nil
+	}
 }
 
 // statusError is the status of a response that is no success.
@@ -169,22 +165,23 @@ func (r *rival) dial(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", r.bench.node.Address)
 }
 
-// done undoes nothing.
-func done(context.Context) error { return nil }
-
 // hoard holds the latest connections of each client.
 type hoard struct {
+	dial  func(context.Context) (net.Conn, error)
 	each  int
 	conns [fairRivals][]net.Conn
 }
 
-func newHoard(each int) *hoard { return &hoard{each: max(each, 1)} }
+// newHoard returns an empty hoard, which the end of the attack closes.
+func (r *rival) newHoard(each int) *hoard {
+	h := &hoard{dial: r.dial, each: max(each, 1)}
+	r.undo = h.close
+	return h
+}
 
 // replace opens a connection for a client. If the client has all its connections, replace waits and closes the oldest
 // one first. Each client has a goroutine of its own.
-func (h *hoard) replace(
-	ctx context.Context, c int, dial func(context.Context) (net.Conn, error),
-) (net.Conn, error) {
+func (h *hoard) replace(ctx context.Context, c int) (net.Conn, error) {
 	if len(h.conns[c]) == h.each {
 		if rig.Rest(ctx, rivalPause); ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -192,7 +189,7 @@ func (h *hoard) replace(
 		_ = h.conns[c][0].Close()
 		h.conns[c] = h.conns[c][1:]
 	}
-	conn, err := dial(ctx)
+	conn, err := h.dial(ctx)
 	if err == nil {
 		h.conns[c] = append(h.conns[c], conn)
 	}

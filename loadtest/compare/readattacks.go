@@ -20,7 +20,7 @@ const (
 )
 
 // exportAll makes a client read all licenses and all events, many times at the same time.
-func (r *rival) exportAll(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) exportAll(context.Context) turnFunc {
 	var cursors [fairRivals][rivalAtOnce]string
 	return together(func(ctx context.Context, c, i int) error {
 		path := []string{"/v1/licenses", "/v1/events"}[i%2] + "?limit=100" + cursors[c][i]
@@ -34,11 +34,11 @@ func (r *rival) exportAll(context.Context) (turnFunc, func(context.Context) erro
 			cursors[c][i] = "&cursor=" + cursor
 		}
 		return nil
-	}), done, nil
+	})
 }
 
 // waitForEvents makes one client grant licenses, and the other clients wait for the events of these licenses.
-func (r *rival) waitForEvents(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) waitForEvents(context.Context) turnFunc {
 	wait := together(func(ctx context.Context, _, _ int) error {
 		_, err := r.here.ListEvents(ctx, client.EventFilter{After: client.Now}, client.Page{Limit: rivalPage},
 			rivalWait)
@@ -50,16 +50,16 @@ func (r *rival) waitForEvents(context.Context) (turnFunc, func(context.Context) 
 		}
 		_, err := r.here.GrantLicenses(ctx, client.Grant{ProductID: "rival", Quantity: 1})
 		return err
-	}, done, nil
+	}
 }
 
 // neverComplete makes a client begin large requests, without credentials, and never complete them.
-func (r *rival) neverComplete(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) neverComplete(context.Context) turnFunc {
 	begun := "POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n" +
 		strings.Repeat(" ", rivalBody)
-	open := newHoard(rivalBodies)
+	open := r.newHoard(rivalBodies)
 	return func(ctx context.Context, c, _ int) error {
-		conn, err := open.replace(ctx, c, r.dial)
+		conn, err := open.replace(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -68,16 +68,16 @@ func (r *rival) neverComplete(context.Context) (turnFunc, func(context.Context) 
 		}
 		_, err = io.WriteString(conn, begun)
 		return err
-	}, open.close, nil
+	}
 }
 
 // lookUpForeign makes a client look up a license of the other account. The license has many devices.
-func (r *rival) lookUpForeign(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) lookUpForeign(context.Context) turnFunc {
 	return together(func(ctx context.Context, _, _ int) error {
 		_, err := r.send(ctx, "GET", "/v1/licenses/"+string(r.foreign), "")
 		if errors.Is(err, statusError(http.StatusNotFound)) {
 			return nil // the node has looked the license up
 		}
 		return err
-	}), done, nil
+	})
 }

@@ -151,18 +151,6 @@ func (r *report) writeTable(w io.Writer, results []result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if len(r.growth) > 0 {
-		g := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(g, "\ndevices\tlicenses\tseconds\tdevices/s\tetcd RSS\tits own\tnode RSS\tdatabase\tin use\t")
-		for _, p := range r.growth {
-			fmt.Fprintf(g, "%d\t%d\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t\n", p.Devices, p.Licenses, p.Seconds, p.Rate,
-				p.EtcdRSS>>20, p.EtcdAnonymous>>20, p.NodeRSS>>20, p.Database>>20, p.InUse>>20)
-		}
-		if err := g.Flush(); err != nil {
-			return err
-		}
-		fmt.Fprintln(w, "Sizes in MiB. etcd's own memory is what it holds besides the database file, which it maps.")
-	}
 	for _, row := range rows() {
 		if notes := r.notes[row.id]; len(notes) > 0 {
 			fmt.Fprintf(w, "%s: %s\n", row.id, strings.Join(notes, "; "))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"licet/loadtest/rig"
 )
@@ -18,20 +17,13 @@ const (
 )
 
 // rounds measures all rows that are compared with the baseline, on one store, in turns.
-func (l *lab) rounds(ctx context.Context, b *bench) error {
-	if err := l.sweep(ctx, b); err != nil {
-		return fmt.Errorf("sweep: %w", err)
-	}
+func (l *lab) rounds(ctx context.Context, b *bench) {
+	named("sweep", func() { l.sweep(ctx, b) })
 	for number := range l.cfg.Rounds {
-		if err := b.renewNode(ctx); err != nil {
-			return err
-		}
+		b.renewNode(ctx)
 		r := &round{lab: l, bench: b, name: fmt.Sprintf("round %d of %d", number+1, l.cfg.Rounds)}
-		if err := r.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
-		}
+		named(r.name, func() { r.run(ctx) })
 	}
-	return nil
 }
 
 // round is one round. Baseline and node take turns within it, and each ratio is of two
@@ -48,11 +40,11 @@ type round struct {
 	pending []pending
 }
 
-func (r *round) run(ctx context.Context) error {
+func (r *round) run(ctx context.Context) {
 	for _, part := range []struct {
 		rows []string // empty: always
 		name string
-		run  func(context.Context) error
+		run  func(context.Context)
 	}{
 		{nil, "single puts", r.put},
 		{nil, "new devices on cold and on warm licenses", r.distinct},
@@ -73,22 +65,15 @@ func (r *round) run(ctx context.Context) error {
 		if part.name != "" {
 			r.progress.Step("%s: %s", r.name, part.name)
 		}
-		if err := part.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
+		named(part.name, func() { part.run(ctx) })
 	}
-	return nil
 }
 
-func (r *round) put(ctx context.Context) error {
-	s, err := r.bench.put(ctx, r.best.put, closed(ctx, 0, r.cfg.Span))
-	if err != nil {
-		return err
-	}
+func (r *round) put(ctx context.Context) {
+	s := r.bench.put(ctx, r.best.put, closed(ctx, 0, r.cfg.Span))
 	r.checkSample("distinct", "single puts", s)
 	r.puts = append(r.puts, s)
 	r.report.inform("etcd: single puts", "/s", s.rate())
-	return nil
 }
 
 // putRate returns the baseline of the round so far.
@@ -102,23 +87,15 @@ func (r *round) putRate() float64 {
 
 // distinct binds the first device of licenses that the node has never seen, then the
 // second and the third, which the node now knows.
-func (r *round) distinct(ctx context.Context) (err error) {
-	if r.list, err = r.grant(ctx, r.cfg.Licenses, unlimited); err != nil {
-		return err
-	}
+func (r *round) distinct(ctx context.Context) {
+	r.list = r.grant(ctx, r.cfg.Licenses, unlimited)
 	n := r.list.Count()
-	cold, err := r.activate(ctx, r.best.bind, r.list, spread(n, 0), closed(ctx, n, 0))
-	if err != nil {
-		return err
-	}
+	cold := r.activate(ctx, r.best.bind, r.list, spread(n, 0), closed(ctx, n, 0))
 	r.checkSample("cold", "cold", cold)
-	if r.warm, err = r.activate(ctx, r.best.bind, r.list, spread(n, 1), closed(ctx, 2*n, 0)); err != nil {
-		return err
-	}
+	r.warm = r.activate(ctx, r.best.bind, r.list, spread(n, 1), closed(ctx, 2*n, 0))
 	r.checkSample("distinct", "warm", r.warm)
 	r.keep("cold", cold)
 	r.keep("distinct", r.warm)
-	return nil
 }
 
 // keep keeps a measurement until the second half of the baseline is measured.
@@ -126,18 +103,11 @@ func (r *round) keep(row string, s *sample) {
 	r.pending = append(r.pending, pending{row, s})
 }
 
-func (r *round) hot(ctx context.Context) error {
-	one, err := r.grant(ctx, 1, unlimited)
-	if err != nil {
-		return err
-	}
-	s, err := r.activate(ctx, r.best.hot, one, onto(0), closed(ctx, 0, r.cfg.Span))
-	if err != nil {
-		return err
-	}
+func (r *round) hot(ctx context.Context) {
+	one := r.grant(ctx, 1, unlimited)
+	s := r.activate(ctx, r.best.hot, one, onto(0), closed(ctx, 0, r.cfg.Span))
 	r.checkSample("hot", "hot", s)
 	r.keep("hot", s)
-	return nil
 }
 
 // mixed is the pattern of bound devices with one new device in five.
@@ -151,21 +121,12 @@ func mixed(bound, from int) func(int) (int, device) {
 	}
 }
 
-func (r *round) mixed(ctx context.Context) error {
-	one, err := r.grant(ctx, 1, unlimited)
-	if err != nil {
-		return err
-	}
-	if _, err := bind(ctx, r.node, warmers, one, r.cfg.Spilled, onto(0)); err != nil {
-		return err
-	}
-	s, err := r.activate(ctx, r.best.mix, one, mixed(r.cfg.Spilled, r.cfg.Spilled), closed(ctx, 0, r.cfg.Span))
-	if err != nil {
-		return err
-	}
+func (r *round) mixed(ctx context.Context) {
+	one := r.grant(ctx, 1, unlimited)
+	must(bind(ctx, r.node, warmers, one, r.cfg.Spilled, onto(0)))
+	s := r.activate(ctx, r.best.mix, one, mixed(r.cfg.Spilled, r.cfg.Spilled), closed(ctx, 0, r.cfg.Span))
 	r.checkSample("mixed", "mixed", s)
 	r.keep("mixed", s)
-	return nil
 }
 
 // pending is a measurement whose ratio waits for the baseline.
@@ -175,7 +136,7 @@ type pending struct {
 }
 
 // compareWithPuts computes the ratios to the puts before and after.
-func (r *round) compareWithPuts(context.Context) error {
+func (r *round) compareWithPuts(context.Context) {
 	for _, p := range r.pending {
 		r.report.add(p.row, "", p.rate()/r.putRate())
 		r.inform(p.row, p.sample)
@@ -187,7 +148,6 @@ func (r *round) compareWithPuts(context.Context) error {
 		r.report.inform("single puts: CPU of the client", "µs", s.perOperation(s.own))
 	}
 	r.report.add("cpu", "", r.warm.perOperation(r.warm.node+r.warm.etcd)/putCost)
-	return nil
 }
 
 // inform reports the rate and the cost of a load on the node.
@@ -196,55 +156,39 @@ func (l *lab) inform(row string, s *sample) {
 	l.report.inform(row+": CPU of the node", "µs", s.perOperation(s.node))
 	l.report.inform(row+": CPU of etcd", "µs", s.perOperation(s.etcd))
 	l.report.inform(row+": CPU of the load generator", "µs", s.perOperation(s.own))
-	l.report.inform(row+": allocations of the node", "", s.allocations)
+	l.report.inform(row+": allocations of the node", "", s.allocations/float64(max(s.ok, 1)))
 }
 
 // reactivate activates devices that were bound just before, between two halves of gets.
-func (r *round) reactivate(ctx context.Context) error {
-	get := func() (*sample, error) {
+func (r *round) reactivate(ctx context.Context) {
+	get := func() *sample {
 		return r.measure(ctx, r.base.gets(ctx, r.best.get), closed(ctx, 0, r.cfg.Span/2))
 	}
-	before, err := get()
-	if err != nil {
-		return err
-	}
+	before := get()
 	n := r.list.Count()
-	s, err := r.activate(ctx, r.best.renew, r.list, bound(n, 3), closed(ctx, 0, r.cfg.Span))
-	if err != nil {
-		return err
-	}
-	after, err := get()
-	if err != nil {
-		return err
-	}
+	s := r.activate(ctx, r.best.renew, r.list, bound(n, 3), closed(ctx, 0, r.cfg.Span))
+	after := get()
 	r.checkSample("reactivate", "gets", before)
 	r.checkSample("reactivate", "gets", after)
 	r.checkSample("reactivate", "re-activations", s)
 	r.report.inform("etcd: single gets", "/s", (before.rate()+after.rate())/2)
 	r.report.add("reactivate", "", s.rate()/((before.rate()+after.rate())/2))
 	r.inform("reactivate", s)
-	return nil
 }
 
 // idle lets one client put and activate in turns, with nothing else going on.
-func (r *round) idle(ctx context.Context) error {
-	list, err := r.warmed(ctx, (r.cfg.IdleOps+1)/2)
-	if err != nil {
-		return err
-	}
+func (r *round) idle(ctx context.Context) {
+	list := r.warmed(ctx, (r.cfg.IdleOps+1)/2)
 	puts := r.base.puts(ctx, shape{clients: 1, workers: 1})
-	c := newConn(r.node.Address)
-	defer c.close()
-	put, activation := alternate(ctx, puts[0], activator(c, list, spread(list.Count(), 1)), r.cfg.IdleOps)
+	client := binder(r.node.Address, 1, list, spread(list.Count(), 1))
+	defer client.close()
+	stopIf(client.open())
+	put, activation := alternate(ctx, puts[0], client.worker(client.build), r.cfg.IdleOps)
 	r.base.wrote(put)
-	if err := both(put, activation); err != nil {
-		return err
-	}
-	p50 := func(o *outcome) float64 { return percentile(o.latencies, 0.5).Seconds() }
-	r.report.add("idle", "", p50(activation)/p50(put))
-	r.report.inform("idle: p50 of a put", "ms", 1000*p50(put))
-	r.report.inform("idle: p50 of an activation", "ms", 1000*p50(activation))
-	return nil
+	stopIf(both(put, activation))
+	r.report.add("idle", "", activation.p50()/put.p50())
+	r.report.inform("idle: p50 of a put", "ms", put.p50())
+	r.report.inform("idle: p50 of an activation", "ms", activation.p50())
 }
 
 // both returns an error unless both sides of a ratio succeeded.
@@ -258,43 +202,26 @@ func both(one, other *outcome) error {
 }
 
 // halfRate lets arrivals come at half the rate of each side.
-func (r *round) halfRate(ctx context.Context) error {
-	list, err := r.warmed(ctx, r.cfg.Licenses)
-	if err != nil {
-		return err
-	}
+func (r *round) halfRate(ctx context.Context) {
+	list := r.warmed(ctx, r.cfg.Licenses)
 	span := 2 * r.cfg.Span
 	many := shape{clients: r.best.put.clients, workers: openWorkers}
-	put, err := r.bench.put(ctx, many, opened(ctx, r.putRate()/2, span))
-	if err != nil {
-		return err
-	}
-	activation, err := r.activate(ctx, many, list, spread(list.Count(), 1), opened(ctx, r.warm.rate()/2, span))
-	if err != nil {
-		return err
-	}
+	put := r.bench.put(ctx, many, opened(ctx, r.putRate()/2, span))
+	activation := r.activate(ctx, many, list, spread(list.Count(), 1), opened(ctx, r.warm.rate()/2, span))
 	r.checkSample("p99", "puts", put)
 	r.checkSample("p99", "activations", activation)
-	p99 := func(s *sample) float64 { return percentile(s.waits(), 0.99).Seconds() }
-	r.report.add("p99", "", p99(activation)/p99(put))
-	r.report.inform("half rate: p99 of a put", "ms", 1000*p99(put))
-	r.report.inform("half rate: p99 of an activation", "ms", 1000*p99(activation))
-	return nil
+	r.report.add("p99", "", activation.p99()/put.p99())
+	r.report.inform("half rate: p99 of a put", "ms", put.p99())
+	r.report.inform("half rate: p99 of an activation", "ms", activation.p99())
 }
 
 // overload lets arrivals come at three times the rate of the node.
-func (r *round) overload(ctx context.Context) error {
-	list, err := r.warmed(ctx, r.cfg.Licenses)
-	if err != nil {
-		return err
-	}
-	s, err := r.activate(ctx, shape{workers: r.cfg.Overload}, list, spread(list.Count(), 1),
+func (r *round) overload(ctx context.Context) {
+	list := r.warmed(ctx, r.cfg.Licenses)
+	s := r.activate(ctx, shape{workers: r.cfg.Overload}, list, spread(list.Count(), 1),
 		opened(ctx, overloadBy*r.warm.rate(), r.cfg.Span))
-	if err != nil {
-		return err
-	}
 	r.report.add("overload", "goodput ÷ highest rate", s.rate()/r.warm.rate())
-	r.report.add("overload", "p99 of what is served", float64(percentile(s.latencies, 0.99))/float64(time.Millisecond))
+	r.report.add("overload", "p99 of what is served", milliseconds(s.latencies, 0.99))
 	note := fmt.Sprintf("%s: of %d that came %d were served and %d shed", r.name,
 		s.made+s.failed[codeUnsent], len(s.latencies), s.failed[codeOverloaded])
 	if rest := s.describeBut(codeOverloaded); rest != "" {
@@ -303,5 +230,4 @@ func (r *round) overload(ctx context.Context) error {
 	r.report.note("overload", note)
 	r.report.inform("overload: CPU of the load generator for each that came", "µs",
 		float64(s.own.Microseconds())/float64(max(s.made, 1)))
-	return nil
 }

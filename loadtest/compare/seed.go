@@ -19,11 +19,7 @@ func binder(address string, connections int, list *rig.Keys, pick func(i int) (l
 
 // bindersAt returns a load of activations on several nodes.
 func bindersAt(addresses []string, connections int, list *rig.Keys, pick func(i int) (license int, d device)) *fleet {
-	request := newActivation(list)
-	return newFleet(addresses, connections, func(i int) []byte {
-		license, d := pick(i)
-		return request.of(list.At(license), d)
-	})
+	return newFleet(addresses, connections, activations(list, pick))
 }
 
 // bind binds devices as pick says. Every activation must succeed.
@@ -45,12 +41,12 @@ func bind(
 	return o, nil
 }
 
-// activator returns a worker that activates over one connection.
-func activator(c *conn, list *rig.Keys, pick func(i int) (int, device)) worker {
+// activations returns the requests of a load.
+func activations(list *rig.Keys, pick func(i int) (int, device)) func(i int) []byte {
 	request := newActivation(list)
-	return func(i int) int {
+	return func(i int) []byte {
 		license, d := pick(i)
-		return c.code(request.of(list.At(license), d))
+		return request.of(list.At(license), d)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"time"
 
@@ -19,7 +19,7 @@ import (
 // sink is a fast receiver of webhooks on this machine. It counts messages by their ids,
 // and checks some of the signatures.
 type sink struct {
-	server *http.Server
+	server *httptest.Server
 	url    string
 	seed   maphash.Seed
 
@@ -34,19 +34,14 @@ type sink struct {
 // checkedOf says that one of so many signatures is checked.
 const checkedOf = 64
 
-func newSink() (*sink, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for webhooks: %w", err)
-	}
-	s := &sink{url: "http://" + listener.Addr().String() + "/", seed: maphash.MakeSeed(), ids: map[uint64]struct{}{},
-		latest: time.Now()}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	go func() { _ = s.server.Serve(listener) }() // it ends by stop
-	return s, nil
+func newSink() *sink {
+	s := &sink{seed: maphash.MakeSeed(), ids: map[uint64]struct{}{}, latest: time.Now()}
+	s.server = httptest.NewServer(s)
+	s.url = s.server.URL + "/"
+	return s
 }
 
-func (s *sink) stop() { _ = s.server.Close() }
+func (s *sink) stop() { s.server.Close() }
 
 // ServeHTTP accepts every message.
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -128,50 +123,27 @@ type endpoint struct {
 func webhookFlags() []string { return []string{"--webhook-allow-networks", "127.0.0.0/8"} }
 
 // api returns a client of the measured node.
-func (b *bench) api() (*client.Client, error) { return client.New("http://"+b.node.Address, b.apiKey) }
+func (b *bench) api() *client.Client { return must(client.New("http://"+b.node.Address, b.apiKey)) }
 
 // subscribe makes a sink, and an endpoint for all kinds of events.
-func (b *bench) subscribe(ctx context.Context) (*endpoint, error) {
-	api, err := b.api()
-	if err != nil {
-		return nil, err
-	}
-	into, err := newSink()
-	if err != nil {
-		return nil, err
-	}
-	e := &endpoint{sink: into, api: api}
-	made, err := api.CreateWebhook(ctx, client.NewWebhook{URL: into.url})
-	if err == nil {
-		e.id = made.ID
-		var checks *webhook.Receiver
-		checks, err = webhook.New(made.Secret)
-		into.mu.Lock()
-		into.checks = checks
-		into.mu.Unlock()
-	}
-	if err != nil {
-		into.stop()
-		return nil, fmt.Errorf("make a webhook endpoint: %w", err)
-	}
-	return e, nil
+func (b *bench) subscribe(ctx context.Context) *endpoint {
+	e := &endpoint{sink: newSink(), api: b.api()}
+	made := must(e.api.CreateWebhook(ctx, client.NewWebhook{URL: e.url}))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.id, e.checks = made.ID, must(webhook.New(made.Secret))
+	return e
 }
 
 // enable enables the endpoint, or disables it.
-func (e *endpoint) enable(ctx context.Context, enabled bool) error {
-	if _, err := e.api.UpdateWebhook(ctx, e.id, client.WebhookUpdate{Enabled: &enabled}); err != nil {
-		return fmt.Errorf("enable or disable a webhook endpoint: %w", err)
-	}
-	return nil
+func (e *endpoint) enable(ctx context.Context, enabled bool) {
+	must(e.api.UpdateWebhook(ctx, e.id, client.WebhookUpdate{Enabled: &enabled}))
 }
 
 // cancel deletes the endpoint, and stops the sink. The next load must not compete with
 // deliveries.
-func (e *endpoint) cancel(ctx context.Context) error {
+func (e *endpoint) cancel(ctx context.Context) {
 	defer e.stop()
 	defer e.api.CloseIdleConnections()
-	if err := e.api.DeleteWebhook(ctx, e.id); err != nil {
-		return fmt.Errorf("delete a webhook endpoint: %w", err)
-	}
-	return nil
+	stopIf(e.api.DeleteWebhook(ctx, e.id))
 }

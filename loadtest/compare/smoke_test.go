@@ -27,8 +27,8 @@ func quickly(t *testing.T, args ...string) (d document) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	args = append(args, "--quick", "--no-fail", "--dir", t.TempDir())
-	if rig.RaceFlag != "" {
-		args = append(args, "--build-flags", rig.RaceFlag)
+	if depth.Raced() {
+		args = append(args, "--build-flags", "-race")
 	}
 	if code := command(t.Context(), args, &stdout, &stderr); code != rig.ExitOK {
 		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)

@@ -14,11 +14,10 @@ const (
 )
 
 // pingPong makes as many events as one license can.
-func (r *rival) pingPong(ctx context.Context) (turnFunc, func(context.Context) error, error) {
-	if _, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}); err != nil {
-		return nil, nil, err
-	}
-	bounce := func(ctx context.Context, c, _ int) error {
+func (r *rival) pingPong(ctx context.Context) turnFunc {
+	must(r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}))
+	r.undo = r.deleteEndpoints
+	return func(ctx context.Context, c, _ int) error {
 		device := fmt.Sprintf("rival-%d", c)
 		if _, err := r.api.Activate(ctx,
 			client.Activation{LicenseKey: string(r.license), DeviceID: device}); err != nil {
@@ -27,21 +26,20 @@ func (r *rival) pingPong(ctx context.Context) (turnFunc, func(context.Context) e
 		_, err := r.api.RemoveDevice(ctx, string(r.license), device)
 		return err
 	}
-	return bounce, r.deleteEndpoints, nil
 }
 
 // changeSettings makes a client change the settings of its account back and forth.
-func (r *rival) changeSettings(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) changeSettings(context.Context) turnFunc {
 	return func(ctx context.Context, _, turn int) error {
 		matching := []string{client.MatchCompact, client.MatchExact}[turn%2]
 		_, err := r.here.UpdateAccount(ctx, client.AccountUpdate{ExternalKeys: matching})
 		return err
-	}, done, nil
+	}
 }
 
 // reissue makes a client give a license new keys, and activate a device by each. Each key is one more that nodes and
 // etcd keep. A license gets few keys, so the client then grants another license.
-func (r *rival) reissue(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) reissue(context.Context) turnFunc {
 	var ids [fairRivals]string
 	return func(ctx context.Context, c, _ int) error {
 		if ids[c] == "" {
@@ -61,26 +59,23 @@ func (r *rival) reissue(context.Context) (turnFunc, func(context.Context) error,
 		}
 		_, err = r.here.Activate(ctx, client.Activation{LicenseKey: license.LicenseKey, DeviceID: "rival"})
 		return err
-	}, done, nil
+	}
 }
 
 // activateCold makes a client activate licenses that the measured node has not cached, without an API key. Each is
 // activated once, unless the node is faster than expected.
-func (r *rival) activateCold(ctx context.Context) (turnFunc, func(context.Context) error, error) {
-	licenses, err := grant(ctx, r.bench.seeder, r.key, r.cold, unlimited)
-	if err != nil {
-		return nil, nil, err
-	}
+func (r *rival) activateCold(ctx context.Context) turnFunc {
+	licenses := must(grant(ctx, r.bench.seeder, r.key, r.cold, unlimited))
 	return func(ctx context.Context, c, turn int) error {
 		number := turn*fairRivals + c
 		_, err := r.sendAs(ctx, "", "POST", "/v1/licenses/activate",
 			fmt.Sprintf(`{"license_key":%q,"device_id":"cold-%d"}`, licenses.At(number%r.cold), number))
 		return err
-	}, done, nil
+	}
 }
 
 // redact makes a client create orders of a buyer, and redact the buyer.
-func (r *rival) redact(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) redact(context.Context) turnFunc {
 	return func(ctx context.Context, c, turn int) error {
 		buyer := fmt.Sprintf("buyer-%d-%d@example.com", c, turn)
 		for range rivalOrders {
@@ -91,21 +86,17 @@ func (r *rival) redact(context.Context) (turnFunc, func(context.Context) error, 
 		}
 		_, err := r.here.RedactBuyer(ctx, buyer)
 		return err
-	}, done, nil
+	}
 }
 
 // largeEvents makes a client change a license with much metadata, which each event repeats. So the events reach the
 // limit of retention, and an endpoint gets them.
-func (r *rival) largeEvents(ctx context.Context) (turnFunc, func(context.Context) error, error) {
-	if _, err := r.patient.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}); err != nil {
-		return nil, nil, err
-	}
+func (r *rival) largeEvents(ctx context.Context) turnFunc {
+	must(r.patient.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}))
+	r.undo = r.deleteEndpoints
 	metadata := map[string]string{"a": strings.Repeat("x", rivalMetadata-len(`{"a":""}`))}
-	licenses, err := r.patient.GrantLicenses(ctx,
-		client.Grant{ProductID: "rival", Quantity: fairRivals, Metadata: metadata})
-	if err != nil {
-		return nil, nil, err
-	}
+	licenses := must(r.patient.GrantLicenses(ctx,
+		client.Grant{ProductID: "rival", Quantity: fairRivals, Metadata: metadata}))
 	return func(ctx context.Context, c, _ int) error {
 		if _, err := r.here.SuspendLicense(ctx, licenses[c].LicenseKey, ""); err != nil &&
 			!client.HasReason(err, "license_suspended") {
@@ -113,14 +104,14 @@ func (r *rival) largeEvents(ctx context.Context) (turnFunc, func(context.Context
 		}
 		_, err := r.here.ReinstateLicense(ctx, licenses[c].LicenseKey, "")
 		return err
-	}, r.deleteEndpoints, nil
+	}
 }
 
 // fill makes a client grant as many licenses as fit into a request, toward the account's budget.
-func (r *rival) fill(context.Context) (turnFunc, func(context.Context) error, error) {
+func (r *rival) fill(context.Context) turnFunc {
 	grant := fmt.Sprintf(`{"product_id":"rival","quantity":%d}`, rivalFill)
 	return func(ctx context.Context, _, _ int) error {
 		_, err := r.send(ctx, "POST", "/v1/licenses", grant)
 		return err
-	}, done, nil
+	}
 }

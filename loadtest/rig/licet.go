@@ -62,18 +62,24 @@ func (l *Licet) Ring() string { return filepath.Join(l.dir, "master.keys") }
 
 // Command runs a subcommand and returns its output, also if the subcommand fails.
 func (l *Licet) Command(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, l.Binary, args...)
-	cmd.Env = PlainEnvironment()
-	out, err := cmd.Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		return out, fmt.Errorf("licet %s: %w: %s", args[0], err, failed.Stderr)
-	}
+	out, _, err := l.Measured(ctx, args...)
 	return out, err
 }
 
-// PlainEnvironment returns this process's environment without variables that configure a node.
-func PlainEnvironment() []string {
+// Measured does what Command does, and returns what the subcommand has used; nil if the subcommand did not start.
+func (l *Licet) Measured(ctx context.Context, args ...string) ([]byte, *os.ProcessState, error) {
+	cmd := exec.CommandContext(ctx, l.Binary, args...)
+	cmd.Env = plainEnvironment()
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("licet %s: %w: %s", strings.Join(args[:min(2, len(args))], " "), err, failed.Stderr)
+	}
+	return out, cmd.ProcessState, err
+}
+
+// plainEnvironment returns this process's environment without variables that configure a node.
+func plainEnvironment() []string {
 	var env []string
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "LICET_") && !strings.HasPrefix(pair, "GODEBUG=") {

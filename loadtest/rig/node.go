@@ -56,7 +56,7 @@ func (n *Node) Start(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, n.program.Binary, n.args...)
-	cmd.Env = PlainEnvironment()
+	cmd.Env = plainEnvironment()
 	if n.Child, err = process.Start(cmd, log); err != nil {
 		return err
 	}
