@@ -14,7 +14,7 @@ import (
 
 	"licet/client"
 	"licet/internal/fakestripe"
-	"licet/loadtest/trial"
+	"licet/loadtest/rig"
 )
 
 // books are what the service, its export and Stripe say at the end.
@@ -31,6 +31,9 @@ type books struct {
 	// disputes has the states of the disputes at Stripe, by their ids.
 	disputes map[string]string
 }
+
+// readers is how many goroutines read orders.
+const readers = 16
 
 // row is a row of licet orders export.
 type row map[string]string
@@ -78,19 +81,15 @@ func all[T any](list func(yield func(T, error) bool)) (items []T, err error) {
 // readDetails looks up each order, with its license keys and its payments.
 func (s *scene) readDetails(ctx context.Context, b *books) error {
 	var mu sync.Mutex
-	var failed error
-	trial.Each(ctx, b.orders, func(ctx context.Context, o client.Order) {
-		now, err := s.shop.desk.Order(ctx, o.OrderNo)
-		payments, unlisted := s.payments(ctx, o.OrderNo)
+	return rig.Each(ctx, len(b.orders), readers, func(ctx context.Context, i int) error {
+		number := b.orders[i].OrderNo
+		now, err := s.shop.desk.Order(ctx, number)
+		payments, unlisted := s.payments(ctx, number)
 		mu.Lock()
 		defer mu.Unlock()
-		if err = errors.Join(err, unlisted); err != nil {
-			failed = errors.Join(failed, err)
-			return
-		}
-		b.details[o.OrderNo], b.payments[o.OrderNo] = now, payments
+		b.details[number], b.payments[number] = now, payments
+		return errors.Join(err, unlisted)
 	})
-	return errors.Join(failed, ctx.Err())
 }
 
 // export runs licet orders export, and reads the file.

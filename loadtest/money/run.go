@@ -174,28 +174,31 @@ func (s *scene) await(ctx context.Context, buyers []*buyer) (err error) {
 }
 
 // behind returns the buyers whose orders do not agree yet with what Stripe and the shop have.
-func (s *scene) behind(ctx context.Context, buyers []*buyer) (waiting []*buyer, failed error) {
+func (s *scene) behind(ctx context.Context, buyers []*buyer) (waiting []*buyer, err error) {
 	b := s.stripeBooks()
 	money := moneyOf(buyers, b)
 	var mu sync.Mutex
-	trial.Each(ctx, buyers, func(ctx context.Context, one *buyer) {
+	err = rig.Each(ctx, len(buyers), readers, func(ctx context.Context, i int) error {
+		one := buyers[i]
 		if one.order == "" {
-			return
+			return nil
 		}
 		now, err := s.shop.desk.Order(ctx, one.order)
 		var payments []client.Payment
 		if err == nil && one.dispute != "" {
 			payments, err = s.payments(ctx, one.order)
 		}
+		if err != nil {
+			return fmt.Errorf("%v: %w", one, err)
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%v: %w", one, err))
-		} else if difference(one, now, payments, money[one.order], b.subscriptions) != "" {
+		if difference(one, now, payments, money[one.order], b.subscriptions) != "" {
 			waiting = append(waiting, one)
 		}
+		return nil
 	})
-	return waiting, errors.Join(failed, ctx.Err())
+	return waiting, err
 }
 
 // report compares the books, and reports problems.

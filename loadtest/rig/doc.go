@@ -15,6 +15,4 @@
 //	memory.go    memory and processor time of processes, from /proc
 //	metrics.go   reading and parsing the metrics of a node
 //	progress.go  the line on a terminal that shows what a program is doing
-//	race_on.go   this program has the race detector
-//	race_off.go  this program has no race detector
 package rig

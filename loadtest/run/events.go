@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"time"
 
@@ -26,8 +26,7 @@ type director struct {
 	cfg      *config
 	service  *service
 	progress *rig.Progress
-	server   *http.Server
-	address  string
+	server   *httptest.Server
 	ctx      context.Context // nodes that are started again live as long as ctx
 	over     chan struct{}   // closed by finish: no further event is begun
 	done     chan struct{}   // closed after the last event
@@ -39,24 +38,16 @@ type director struct {
 	err   error
 }
 
-func newDirector(ctx context.Context, cfg *config, s *service, progress *rig.Progress) (*director, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for the load: %w", err)
-	}
+func newDirector(ctx context.Context, cfg *config, s *service, progress *rig.Progress) *director {
 	d := &director{
-		cfg: cfg, service: s, progress: progress, address: listener.Addr().String(),
-		ctx: ctx, over: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, service: s, progress: progress, ctx: ctx, over: make(chan struct{}), done: make(chan struct{}),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /begin", func(http.ResponseWriter, *http.Request) { d.begin() })
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, _ *http.Request) { d.tell(w) })
-	d.server = &http.Server{Handler: mux}
-	go func() { _ = d.server.Serve(listener) }()
-	return d, nil
+	d.server = httptest.NewServer(mux)
+	return d
 }
-
-func (d *director) url() string { return "http://" + d.address }
 
 // begin starts the events, counted from now.
 func (d *director) begin() {
@@ -141,5 +132,3 @@ func (d *director) finish() error {
 	}
 	return nil
 }
-
-func (d *director) stop() { _ = d.server.Close() }

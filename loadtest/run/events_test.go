@@ -15,11 +15,8 @@ import (
 func directing(t *testing.T, duration time.Duration, events ...event) *director {
 	t.Helper()
 	cfg := &config{duration: duration, scenario: &scenario{Events: events}}
-	d, err := newDirector(t.Context(), cfg, &service{}, rig.NewProgress(io.Discard))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.stop)
+	d := newDirector(t.Context(), cfg, &service{}, rig.NewProgress(io.Discard))
+	t.Cleanup(d.server.Close)
 	return d
 }
 
@@ -43,15 +40,15 @@ func call(t *testing.T, method, url string) []byte {
 
 func TestEventsComeWhenTheLoadHasBegun(t *testing.T) {
 	d := directing(t, time.Second, event{At: 0.001, Do: "kill", Node: 1}, event{At: 0.002, Do: "kill leader"})
-	if text := string(call(t, http.MethodGet, d.url()+"/events")); text != "[]\n" {
+	if text := string(call(t, http.MethodGet, d.server.URL+"/events")); text != "[]\n" {
 		t.Errorf("before the load: %s", text)
 	}
 	for range 2 { // once is enough, and twice does no harm
-		call(t, http.MethodPost, d.url()+"/begin")
+		call(t, http.MethodPost, d.server.URL+"/begin")
 	}
 	<-d.done
 	var got []happening
-	if err := json.Unmarshal(call(t, http.MethodGet, d.url()+"/events"), &got); err != nil {
+	if err := json.Unmarshal(call(t, http.MethodGet, d.server.URL+"/events"), &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[0].What != "kill node 2" || got[1].What != "kill leader" || got[0].Begun > got[0].Ended ||

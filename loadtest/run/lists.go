@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 
 	"licet/client"
-	"licet/loadtest/trial"
+	"licet/loadtest/rig"
 )
 
 // lists are the lists of one account: of all records, by the zero filter, and of the records that other filters select.
@@ -20,15 +18,12 @@ type lists struct {
 }
 
 // readLists reads the lists of all accounts.
-func readLists(ctx context.Context, accounts []*client.Client) (all []lists, err error) {
-	var mu sync.Mutex
-	trial.Each(ctx, accounts, func(ctx context.Context, api *client.Client) {
-		l, failed := listsOf(ctx, api)
-		mu.Lock()
-		defer mu.Unlock()
-		all, err = append(all, l), errors.Join(err, failed)
+func readLists(ctx context.Context, accounts []*client.Client) ([]lists, error) {
+	all := make([]lists, len(accounts))
+	return all, rig.Each(ctx, len(accounts), preparers, func(ctx context.Context, i int) (err error) {
+		all[i], err = listsOf(ctx, accounts[i])
+		return err
 	})
-	return all, errors.Join(err, ctx.Err())
 }
 
 // sampled is for how many orders of an account the lists by their buyers and of their licenses are read.

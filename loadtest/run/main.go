@@ -77,13 +77,10 @@ func begin(ctx context.Context, cfg *config, out *results, progress *rig.Progres
 func load(
 	ctx context.Context, cfg *config, k6 *k6, s *service, seeds []*seeded, out *results, progress *rig.Progress,
 ) error {
-	director, err := newDirector(ctx, cfg, s, progress)
-	if err != nil {
-		return err
-	}
-	defer director.stop()
+	director := newDirector(ctx, cfg, s, progress)
+	defer director.server.Close()
 	progress.Step("%s: %g arrivals a second for %v", cfg.name, cfg.rate, cfg.duration)
-	err = errors.Join(k6.run(ctx, cfg, s, out, director.url()), director.finish())
+	err := errors.Join(k6.run(ctx, cfg, s, out, director.server.URL), director.finish())
 	if s.hooks == nil || ctx.Err() != nil {
 		return err
 	}

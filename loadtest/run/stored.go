@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"licet/client"
+	"licet/loadtest/rig"
 	"licet/loadtest/trial"
 	"licet/loadtest/webhooks"
 )
@@ -83,35 +84,38 @@ func readBack(ctx context.Context, accounts []*client.Client, j *journal) (*stor
 		licenses[key] = l.account
 	}
 	var mu sync.Mutex
-	var failed error
 	// keep enters a record that was read. A record that the service does not know is left out: compare finds that it is
 	// missing.
-	keep := func(err error, enter func()) {
+	keep := func(err error, enter func()) error {
 		mu.Lock()
 		defer mu.Unlock()
 		var refused *client.Error
-		switch {
-		case err == nil:
-			enter()
-		case !errors.As(err, &refused) || refused.Status != http.StatusNotFound:
-			failed = errors.Join(failed, err)
+		if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+			return nil
 		}
+		if err == nil {
+			enter()
+		}
+		return err
 	}
-	trial.Each(ctx, slices.Collect(maps.Keys(j.orders)), func(ctx context.Context, number string) {
-		account := j.orders[number].account
-		order, err := accounts[account].Order(ctx, number)
-		keep(err, func() {
-			st.orders[number] = order
+	numbers := slices.Collect(maps.Keys(j.orders))
+	if err := rig.Each(ctx, len(numbers), preparers, func(ctx context.Context, i int) error {
+		account := j.orders[numbers[i]].account
+		order, err := accounts[account].Order(ctx, numbers[i])
+		return keep(err, func() {
+			st.orders[numbers[i]] = order
 			if order.LicenseKey != "" {
 				licenses[order.LicenseKey] = account
 			}
 		})
+	}); err != nil {
+		return nil, err
+	}
+	keys := slices.Collect(maps.Keys(licenses))
+	return st, rig.Each(ctx, len(keys), preparers, func(ctx context.Context, i int) error {
+		license, err := readLicense(ctx, accounts[licenses[keys[i]]], keys[i])
+		return keep(err, func() { st.licenses[keys[i]] = license })
 	})
-	trial.Each(ctx, slices.Collect(maps.Keys(licenses)), func(ctx context.Context, key string) {
-		license, err := readLicense(ctx, accounts[licenses[key]], key)
-		keep(err, func() { st.licenses[key] = license })
-	})
-	return st, errors.Join(failed, ctx.Err())
 }
 
 // readLicense reads a license with all its devices.

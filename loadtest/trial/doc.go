@@ -7,7 +7,6 @@
 //	command.go  the program, from its command line to its exit code
 //	options.go  flags that every trial has
 //	tally.go    counts of operations and problems; clients that count repeated requests
-//	each.go     calls a function for each item of a list, several at a time
 //	scene.go    a service whose nodes are killed while a trial acts, from its start to its end
 //	havoc.go    when to kill a node, and killing it
 //	report.go   the report

@@ -50,6 +50,9 @@ func (s *Scene) Stop() {
 	}
 }
 
+// actors is how many goroutines Act uses.
+const actors = 16
+
 // Act calls do for each item of a list, several at a time, while nodes are killed. The operations of do call Proceed
 // and Operated of the scene's pace. Act ends early with ctx, and if a node does not start again.
 func Act[T any](ctx context.Context, s *Scene, list []T, do func(context.Context, T)) error {
@@ -62,7 +65,10 @@ func Act[T any](ctx context.Context, s *Scene, list []T, do func(context.Context
 			cancel() // nothing would be proven any more
 		}
 	})
-	Each(acting, list, do)
+	_ = rig.Each(acting, len(list), actors, func(ctx context.Context, i int) error { // no call fails
+		do(ctx, list[i])
+		return nil
+	})
 	s.Pace.finish()
 	group.Wait()
 	return errors.Join(failed, ctx.Err())

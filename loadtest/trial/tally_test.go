@@ -22,7 +22,12 @@ func TestEachComesOnce(t *testing.T) {
 	for i := range 100 {
 		list = append(list, i)
 	}
-	Each(t.Context(), list, func(_ context.Context, i int) { tally.Did(fmt.Sprint(i)) })
+	if err := rig.Each(t.Context(), len(list), 16, func(_ context.Context, i int) error {
+		tally.Did(fmt.Sprint(list[i]))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	r := tally.Report()
 	if len(r.counts) != len(list) {
 		t.Errorf("of %d things %d were done", len(list), len(r.counts))

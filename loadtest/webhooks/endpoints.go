@@ -54,10 +54,7 @@ func Open(ctx context.Context, desk *client.Client, seed uint64, most int) (_ *E
 		{&e.unreliable, "unreliable", unreliable(seed, failing, most, slowest)},
 		{&e.hanging, "hanging", hanging()},
 	} {
-		r, err := newReceiver(one.name, one.answer)
-		if err != nil {
-			return nil, err
-		}
+		r := newReceiver(one.name, one.answer)
 		*one.as, r.first = r, func() { e.delivered.Add(1) }
 		made, err := desk.CreateWebhook(ctx, client.NewWebhook{URL: r.url, Description: r.name})
 		if err != nil {

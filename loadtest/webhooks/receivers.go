@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,7 @@ func idOf(r *http.Request) string { return r.Header.Get("Webhook-Id") }
 // receiver is one endpoint, with a record of all calls.
 type receiver struct {
 	id     string
-	server *http.Server
+	server *httptest.Server
 	cancel context.CancelFunc
 	url    string
 
@@ -63,29 +64,25 @@ func (b *books) repeats() (n int) {
 
 // newReceiver listens at an address of its own. Calls wait until the receiver has its
 // secret.
-func newReceiver(name string, answer answer) (*receiver, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for webhooks: %w", err)
-	}
+func newReceiver(name string, answer answer) *receiver {
 	r := &receiver{
-		answer: answer, first: func() {},
-		url:   "http://" + listener.Addr().String() + "/" + name,
-		ready: make(chan struct{}), latest: time.Now(),
+		answer: answer, first: func() {}, ready: make(chan struct{}), latest: time.Now(),
 		books: books{name: name, live: true, seen: map[string][]byte{}, taken: map[string]int{}},
 	}
 	running, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute,
-		BaseContext: func(net.Listener) context.Context { return running }}
-	go func() { _ = r.server.Serve(listener) }() // it ends by stop
-	return r, nil
+	r.server = httptest.NewUnstartedServer(r)
+	r.server.Config.BaseContext = func(net.Listener) context.Context { return running }
+	r.server.Start()
+	r.url = r.server.URL + "/" + name
+	return r
 }
 
 // stop breaks off all calls.
 func (r *receiver) stop() {
 	r.cancel()
-	_ = r.server.Close()
+	r.server.CloseClientConnections()
+	r.server.Close()
 }
 
 // know adds a secret. Earlier secrets stay valid: calls signed with them may still be on

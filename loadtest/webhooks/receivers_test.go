@@ -38,10 +38,7 @@ func call(ctx context.Context, t *testing.T, r *receiver, secret, id string, bod
 
 func listen(t *testing.T, name string, answer answer) *receiver {
 	t.Helper()
-	r, err := newReceiver(name, answer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newReceiver(name, answer)
 	t.Cleanup(r.stop)
 	if err := r.know(testSecret); err != nil {
 		t.Fatal(err)

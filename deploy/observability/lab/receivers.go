@@ -2,8 +2,8 @@ package lab
 
 import (
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 
 	"licet/loadtest/rig"
@@ -12,15 +12,11 @@ import (
 // receivers are webhook endpoints of each kind: one accepts everything, one fails every
 // second time, one answers 410, and one is not there.
 type receivers struct {
-	server *http.Server
+	server *httptest.Server
 	urls   []string
 }
 
 func newReceivers() (*receivers, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
 	unused, err := rig.FreePorts(1)
 	if err != nil {
 		return nil, err
@@ -34,11 +30,7 @@ func newReceivers() (*receivers, error) {
 		}
 	})
 	mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
-	base := "http://" + listener.Addr().String()
-	r := &receivers{server: &http.Server{Handler: mux},
-		urls: []string{base + "/well", base + "/now-and-then", base + "/gone", fmt.Sprintf("http://127.0.0.1:%d/unused", unused[0])}}
-	go func() { _ = r.server.Serve(listener) }() // it ends by close
-	return r, nil
+	server := httptest.NewServer(mux)
+	return &receivers{server, []string{server.URL + "/well", server.URL + "/now-and-then", server.URL + "/gone",
+		fmt.Sprintf("http://127.0.0.1:%d/unused", unused[0])}}, nil
 }
-
-func (r *receivers) close() { _ = r.server.Close() }

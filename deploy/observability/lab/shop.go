@@ -258,6 +258,6 @@ func (h *shop) trouble() (int, error) {
 }
 
 func (h *shop) close() {
-	h.receivers.close()
+	h.receivers.server.Close()
 	h.balancer.CloseIdleConnections()
 }

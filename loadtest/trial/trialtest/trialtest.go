@@ -24,8 +24,8 @@ func Begin[C any](t *testing.T, parse parser[C], more ...string) (context.Contex
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
 	args := append([]string{"--members", "1", "--dir", t.TempDir()}, more...)
-	if rig.RaceFlag != "" {
-		args = append(args, "--build-flags", rig.RaceFlag)
+	if depth.Raced() { // as this test, whose packages are in the build cache
+		args = append(args, "--build-flags", "-race")
 	}
 	var log bytes.Buffer
 	t.Cleanup(func() {
