@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -47,10 +48,13 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	}
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
+	comparison := nodetest.NewComparison(clocks.System())
+	nodetest.MeetNodes(comparison)
 	server = handlers.New(handlers.Config{
 		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, LicenseKeys: serviceKeys,
-			Clock: time.Now, Clocks: nodetest.NewComparison(clocks.System()),
-			Metrics: instruments, Log: log, Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
+			Clock: time.Now, Clocks: comparison,
+			Metrics: instruments, Log: log, Tracer: tracer}, Ring: testRing(b),
+			Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
 		Metrics:   instruments,
 		Log:       log,
 		Tracer:    tracer,
@@ -62,17 +66,32 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// BenchmarkActivation is one request from its parsed head to its answer.
+// BenchmarkActivation is one request from its parsed head to its answer. With a receipt, the request makes one Ed25519
+// signature, see BenchmarkSignature, and the document around the signature.
 func BenchmarkActivation(b *testing.B) {
-	server, request := benchServer(b, nil)
-	ctx := parsed(b, request)
-	b.ReportAllocs()
-	for b.Loop() {
-		ctx.Response.Reset()
-		server.ServeRequest(ctx)
+	for name, members := range map[string]string{"plain": "", "receipt": `,"receipt":true`} {
+		b.Run(name, func(b *testing.B) {
+			server, request := benchServer(b, nil)
+			ctx := parsed(b, request)
+			ctx.Request.SetBodyString(strings.TrimSuffix(string(ctx.Request.Body()), "}") + members + "}")
+			b.ReportAllocs()
+			for b.Loop() {
+				ctx.Response.Reset()
+				server.ServeRequest(ctx)
+			}
+			if ctx.Response.StatusCode() != fasthttp.StatusOK {
+				b.Fatalf("%s", &ctx.Response)
+			}
+		})
 	}
-	if ctx.Response.StatusCode() != fasthttp.StatusOK {
-		b.Fatalf("%s", &ctx.Response)
+}
+
+// BenchmarkSignature is one Ed25519 signature of a text as long as the signed part of a receipt.
+func BenchmarkSignature(b *testing.B) {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	text := make([]byte, 900)
+	for b.Loop() {
+		ed25519.Sign(key, text)
 	}
 }
 

@@ -217,7 +217,7 @@ func newService(t *testing.T, options ...option) *fixture {
 	return s
 }
 
-func testRing(t *testing.T) keyring.MasterRing {
+func testRing(t testing.TB) keyring.MasterRing {
 	t.Helper()
 	ring, err := keyring.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
