@@ -147,17 +147,17 @@ func depth(body []byte) int {
 }
 
 // maxPlainMembers is how many members decodePlain can tell apart.
-const maxPlainMembers = 8
+const maxPlainMembers = 12
 
-// decodePlain reads the body that nearly every activation has: one object,
-// strings only, no escapes, and no member twice or unknown. It takes a tenth of
-// the time that the decoder takes.
+// decodePlain reads the body that nearly every activation has: one object of
+// strings, true and false only, no escapes, and no member twice or unknown. It
+// takes a tenth of the time that the decoder takes.
 //
 // decodePlain never refuses a body: it leaves every body that it is not sure of
 // to the decoder, with the request untouched. So it may accept only what the
 // decoder accepts, and must read the same from it.
 func decodePlain(body []byte, of *requestType, request reflect.Value) bool {
-	if len(of.strings) > maxPlainMembers {
+	if len(of.plain) > maxPlainMembers {
 		return false
 	}
 	var found [maxPlainMembers][]byte // nil: not yet seen
@@ -174,11 +174,16 @@ func decodePlain(body []byte, of *requestType, request reflect.Value) bool {
 		if rest, ok = plainByte(rest, ':'); !ok {
 			return false
 		}
-		if value, rest, ok = plainString(rest); !ok {
+		at := memberNamed(of.plain, name)
+		if at < 0 || found[at] != nil {
 			return false
 		}
-		at := stringNamed(of.strings, name)
-		if at < 0 || found[at] != nil {
+		if of.plain[at].kind == Boolean {
+			value, rest, ok = plainFlag(rest)
+		} else {
+			value, rest, ok = plainString(rest)
+		}
+		if !ok {
 			return false
 		}
 		found[at] = value
@@ -191,16 +196,20 @@ func decodePlain(body []byte, of *requestType, request reflect.Value) bool {
 	if !ok || len(skipBlanks(rest)) > 0 {
 		return false
 	}
-	for i, value := range found[:len(of.strings)] {
-		if value != nil {
-			*fieldOf[text](request, &of.strings[i]) = text{value: string(value), given: true}
+	for i, value := range found[:len(of.plain)] {
+		switch member := &of.plain[i]; {
+		case value == nil:
+		case member.kind == Boolean:
+			*fieldOf[flag](request, member) = flag{value: value[0] == 't', given: true}
+		default:
+			*fieldOf[text](request, member) = text{value: string(value), given: true}
 		}
 	}
 	return true
 }
 
-// stringNamed returns the index of the member with a name, or -1.
-func stringNamed(members []inputField, name []byte) int {
+// memberNamed returns the index of the member with a name, or -1.
+func memberNamed(members []inputField, name []byte) int {
 	for i := range members {
 		if members[i].name == string(name) {
 			return i
@@ -234,6 +243,17 @@ func plainString(from []byte) (inside, rest []byte, ok bool) {
 		ascii = ascii && c < utf8.RuneSelf
 	}
 	return from[:end:end], from[end+1:], ascii || utf8.Valid(from[:end])
+}
+
+// plainFlag skips blanks and then true or false.
+func plainFlag(from []byte) (literal, rest []byte, ok bool) {
+	from = skipBlanks(from)
+	for _, length := range [...]int{len("true"), len("false")} {
+		if len(from) >= length && (string(from[:length]) == "true" || string(from[:length]) == "false") {
+			return from[:length], from[length:], true
+		}
+	}
+	return nil, from, false
 }
 
 func skipBlanks(from []byte) []byte {

@@ -37,7 +37,7 @@ type inputField struct {
 type requestType struct {
 	typ          reflect.Type
 	inputs       []inputField
-	strings      []inputField // members of a JSON body that are texts
+	plain        []inputField // members of a JSON body that decodePlain reads: texts and flags
 	body         bodyForm
 	optionalBody bool
 }
@@ -85,8 +85,9 @@ func (t *requestType) add(field reflect.StructField) {
 		}
 	}
 	t.inputs = append(t.inputs, f)
-	if f.in == InBody && t.body == jsonBody && field.Type == reflect.TypeFor[text]() {
-		t.strings = append(t.strings, f)
+	isPlain := field.Type == reflect.TypeFor[text]() || field.Type == reflect.TypeFor[flag]()
+	if f.in == InBody && t.body == jsonBody && isPlain {
+		t.plain = append(t.plain, f)
 	}
 }
 
