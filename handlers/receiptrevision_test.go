@@ -19,7 +19,8 @@ func TestRevisionOfReceipts(t *testing.T) {
 	// shows gets a receipt after a step, and compares it with the receipt before.
 	shows := func(step, key string) {
 		t.Helper()
-		r := s.verified(s.activateFor(key, "pc", `,"receipt":true,"nonce":"n"`), "pc")
+		answer := s.activateFor(key, "pc", `,"receipt":true,"nonce":"n"`)
+		r := s.verifiedFor(answer.text("product_id"), answer, "pc")
 		defer func() { last = r }()
 		if last == nil || last.LicenseID != r.LicenseID {
 			return
@@ -85,18 +86,51 @@ func TestRevisionOfReceipts(t *testing.T) {
 	s.clock.advance(20 * time.Minute)
 	shows("a new lease", key)
 
+	// The trial and the license that is bought end at the same time, and have the same device limit.
+	s.product("editor", `"max_devices":1,"validity":"P14D","trial":{"validity":"P14D","per":"device"}`).must(t, 0)
+	key = s.trial("", `"account_id":"acct_acme","device_id":"pc"`).must(t, 0).text("license_key")
+	shows("a trial", key)
+	s.pay(s.send("POST", "/v1/orders", keyAll,
+		`{"product_id":"editor","amount":1,"currency":"USD","upgrade_of":"`+key+`"}`).must(t, 0))
+	shows("bought", key)
+
+	order := s.subscribed()
+	key = s.send("GET", order, keyAll, "").must(t, 0).text("license_key")
+	shows("a subscription", key)
+	s.product("team", `"billing":{"interval":"P1M"}`).must(t, 0)
+	s.send("POST", order+"/subscription/change", keyAll, `{"product_id":"team","amount":901,"at":"now"}`).must(t, 0)
+	shows("another product", key)
+
+	s.product("editor", "").must(t, 0)
+	key = s.license()
+	shows("no age", key)
+	s.product("editor", `"revocation_max_age":"P1D"`).must(t, 0)
+	s.send("POST", "/v1/products/editor/rollout", keyAll, `{"terms":["revocation_max_age"]}`).must(t, 0)
+	s.awaitRollout("editor")
+	shows("revocation_max_age", key)
+
 	elsewhere := map[string]string{
 		"Issuer": "fixed", "LicenseID": "fixed", "AccountID": "fixed", "Mode": "fixed", "DeviceID": "fixed",
 		"Nonce": "of the request", "DeviceKey": "of the request", "IssuedAt": "time", "NotBefore": "time",
 		"ExpiresAt": "time", "ID": "of each receipt", "Revision": "itself",
-		"ProductID":      "a subscription changes the product, see licensing.shown",
-		"Trial":          "an upgrade ends the trial, see licensing.shown",
-		"RevocationsAge": "a rollout changes the age, see licensing.shown",
 	}
 	for i := range reflect.TypeFor[receipt.Receipt]().NumField() {
 		name := reflect.TypeFor[receipt.Receipt]().Field(i).Name
 		if changed[name] == (elsewhere[name] != "") {
 			t.Errorf("the test changes %s: %v, and says %q", name, changed[name], elsewhere[name])
+		}
+	}
+}
+
+// awaitRollout waits until the rollout of a product has changed all licenses.
+func (s *fixture) awaitRollout(product string) {
+	s.t.Helper()
+	status := func() string {
+		return s.send("GET", "/v1/products/"+product+"/rollout", keyAll, "").must(s.t, 0).text("status")
+	}
+	for until := time.Now().Add(time.Minute); status() != "done"; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			s.t.Fatalf("after a minute, the rollout is %s", status())
 		}
 	}
 }

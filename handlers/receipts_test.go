@@ -8,14 +8,20 @@ import (
 	"licet/receipt"
 )
 
-// verified verifies the receipt in an answer, as a program on a device does, and returns its content.
+// verified verifies the receipt in an answer, as the program editor on a device does, and returns its content.
 func (s *fixture) verified(a answer, device string) *receipt.Receipt {
+	s.t.Helper()
+	return s.verifiedFor("editor", a, device)
+}
+
+// verifiedFor verifies a receipt as another program does.
+func (s *fixture) verifiedFor(product string, a answer, device string) *receipt.Receipt {
 	s.t.Helper()
 	root, err := receipt.ParseRoot(s.receiptKeys().text("root"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	v := receipt.Verifier{Root: root, AccountID: "acct_acme", Mode: "test", ProductID: "editor", DeviceID: device}
+	v := receipt.Verifier{Root: root, AccountID: "acct_acme", Mode: "test", ProductID: product, DeviceID: device}
 	set := s.send("GET", keySetPath, "", "")
 	_, signed, _ := strings.Cut(set.body, `"signed":"`)
 	signed, _, _ = strings.Cut(signed, `"`)
