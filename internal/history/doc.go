@@ -40,6 +40,7 @@
 //	hops_test.go              commands that hop between nodes
 //	model_test.go             the model: the states that explain the answers so far
 //	model_cases_test.go       histories that the model must accept or reject
+//	unknown_test.go           which operations of unknown outcome can have had an effect
 //	ends_test.go              the ends of licenses by time, and their events
 //	revisions_test.go         every revision that etcd has held, read back
 //	invariants_test.go        what must hold between two revisions of a license

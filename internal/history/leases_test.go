@@ -312,15 +312,6 @@ func (l *license) modeled() bool {
 	return (l.lease == 0 || !l.swept) && (!l.inactive || len(l.devices) <= leasePool)
 }
 
-// modeledKeys returns the keys of the licenses that the model has.
-func (r *run) modeledKeys() map[licensing.LicenseKey]bool {
-	keys := map[licensing.LicenseKey]bool{}
-	for _, l := range r.licenses {
-		keys[l.key] = l.modeled()
-	}
-	return keys
-}
-
 // sweeps reports whether sweeps may remove leases of a license.
 func (r *run) sweeps(ref licensing.Ref) bool {
 	r.mu.Lock()

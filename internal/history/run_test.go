@@ -67,10 +67,10 @@ type run struct {
 	till         *till
 	recordings   map[recordedEnd]recording
 	rolls        map[rolled]recording
-	lastChange   map[licensing.LicenseID]int64 // the latest revision of each license
-	tried        map[licensing.Ref]bool        // the licenses that trials have issued
-	starting     map[licensing.Ref]int         // how many commits that issue them are under way
-	wrong        []violation                   // found while it was played
+	timeline     *timeline              // what etcd has held
+	tried        map[licensing.Ref]bool // the licenses that trials have issued
+	starting     map[licensing.Ref]int  // how many commits that issue them are under way
+	wrong        []violation            // found while it was played
 
 	listening listening
 	// activations have events after this revision; 0: never, or always if the run listens
@@ -392,10 +392,7 @@ func check(seed uint64, b bug) (*result, error) {
 	if res.timeline, err = newTimeline(r.owner.AccountID, events); err != nil {
 		return nil, fmt.Errorf("read what is stored: %w", err)
 	}
-	r.lastChange = map[licensing.LicenseID]int64{}
-	for id, states := range res.timeline.licenses {
-		r.lastChange[id] = states[len(states)-1].revision
-	}
+	r.timeline = res.timeline
 	r.operations = append(r.operations, r.rolled(res.timeline)...)
 	r.operations = append(r.operations, r.revokesOfUnused(res.timeline)...)
 	r.operations = append(r.operations, r.renewals(res.timeline)...)
@@ -443,17 +440,20 @@ func explaining(operations []operation) []operation {
 	})
 }
 
-// history returns the operations to the checker. What is unknown may happen at any later time. If it was asked for
-// after the latest change of its license, it never did: without such operations, the search is much shorter.
+// history returns the operations to the checker. An operation of unknown outcome may happen at any later time, unless
+// etcd has held no change that can be its effect: without such operations, the search is much shorter.
 func (r *run) history() []porcupine.Operation {
 	var end time.Duration
+	byKey := map[licensing.LicenseKey][]operation{}
 	for _, op := range r.operations {
 		end = max(end, op.Return+1)
+		byKey[op.In.Key] = append(byKey[op.In.Key], op)
 	}
 	var list []porcupine.Operation
-	modeled := r.modeledKeys()
+	licenses := r.modeled()
 	for _, op := range explaining(r.operations) {
-		if !modeled[op.In.Key] || op.Out.Verdict == unknown && op.Before >= r.lastChange[op.In.Key.ID()] {
+		l := licenses[op.In.Key]
+		if l == nil || op.Out.Verdict == unknown && !r.mayHaveHappened(op, l, byKey[op.In.Key]) {
 			continue
 		}
 		o := porcupine.Operation{
