@@ -27,22 +27,19 @@
 //
 // The map of the package:
 //
-//	license.go              licenses and devices, and the status of a license
+//	license.go              licenses and devices, the status of a license, and what is wrong with a device id
 //	license_commands.go     activate a device, note when it was seen, remove it
 //	license_selfservice.go  validate, deactivate: commands of end users
 //	license_lifecycle.go    suspend, reinstate, revoke, renew and update a license
-//	license_expiry.go       record the end of a license
 //	lease.go                leases of devices: give, renew and remove
 //	trial.go                trials: a license once for a device or an address, and its upgrade
 //	entitlements.go         entitlements, and the versions of terms
-//	grace.go                the grace after the end of a license
+//	grace.go                the grace after the end of a license; record the end of both
 //	expiring.go             notices before the end of a license
 //	inactive.go             removal of the device that was unseen for longest
-//	licensekey.go           license ids; the value that stands for a license key inside of the service
+//	licensekey.go           license ids, what stands for a license key in the service, and aliases of licenses
 //	externalkey.go          external keys: their form, and how they match
-//	alias.go                the record that leads from another key to a license
 //	reissue.go              new keys of a license: which keys still work; the command that makes another
-//	deviceid.go             what is wrong with a device id
 //	components.go           the components of a device, as hashes
 //	devicechange.go         devices that come back with another id
 //	order.go                orders and their status
@@ -84,6 +81,5 @@
 //	errors.go               the errors that callers see: reasons, codes, and what is wrong with each field
 //	metadata.go             metadata of a license: its size, merging, and the members of its JSON object
 //	currency.go             currencies and amounts
-//	period.go               calendar periods
-//	timestamp.go            points in time as text, and ranges of time
+//	period.go               calendar periods; points in time as text, and ranges of time
 package licensing

@@ -1,6 +1,12 @@
 package licensing
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Status is the state of a license at one moment. It is never stored: it follows from the facts and
 // the time.
@@ -137,3 +143,19 @@ type DeviceEntry struct {
 // Devices holds the entries of the devices that the commands touch, by device id. A device without an
 // entry is unknown, which does not mean that it is not bound.
 type Devices map[string]*DeviceEntry
+
+// MaxDeviceID is the greatest length of a device id, in Unicode code points.
+const MaxDeviceID = 255
+
+// DeviceIDProblem says what is wrong with a device id; empty if nothing is.
+func DeviceIDProblem(id string) string {
+	switch {
+	case !utf8.ValidString(id):
+		return "must be UTF-8"
+	case id == "" || utf8.RuneCountInString(id) > MaxDeviceID:
+		return fmt.Sprintf("must have 1 to %d characters", MaxDeviceID)
+	case strings.ContainsFunc(id, unicode.IsControl):
+		return "must not contain control characters"
+	}
+	return ""
+}
