@@ -16,7 +16,7 @@ type FurtherDisputed struct {
 }
 
 // disputableOf is Order.disputable for a further payment.
-func (o *Order) disputableOf(further *Payment) int64 {
+func (o *OrderReturns) disputableOf(further *Payment) int64 {
 	left := further.Amount - further.Returned
 	for _, r := range o.OpenReturns() {
 		if r.Of == further.Reference && r.asked() {
@@ -51,7 +51,7 @@ func (o *Order) countDispute(f *FurtherDisputed, count RefundInvoice, now time.T
 	}
 	o.countReturned(count.Back, end, now)
 	if further.Kind == KindOfSecond {
-		o.dueSecond(&further, "", now)
+		o.dueSecond(&further, "", o.InvoiceRefunds, now)
 		return
 	}
 	for _, r := range o.OpenReturns() {

@@ -55,6 +55,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 	}
 	unpaid := orderOf(Order{ExpiresAt: now.Add(time.Hour)})
 	paid, due := orderOf(Order{PaidAt: now}), orderOf(Order{PaidAt: now, RefundDue: true})
+	returning := orderOf(Order{OrderReturns: OrderReturns{Returns: &[]Return{{Number: "ref_1"}}}})
 	hooks := func() Record {
 		return Record{Webhooks: &Webhooks{Owner: owner, Endpoints: []Endpoint{{ID: "we_1", URL: "https://a.example/"}}}}
 	}
@@ -122,8 +123,8 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 			Payment: Payment{Reference: strings.Repeat("p", 40), Amount: MaxAmount}}, 640},
 		{orderOf(Order{PaidAt: now}), RequestReturn{By: target.By, Number: strings.Repeat("r", 34), Amount: 900,
 			Invoice: Payment{Reference: strings.Repeat("i", 40), Amount: 900}}, 640},
-		{orderOf(Order{Returns: &[]Return{{Number: "ref_1"}}}), TryReturn{Number: "ref_1"}, 640},
-		{orderOf(Order{Returns: &[]Return{{Number: "ref_1"}}}), WithdrawReturn{Return: Return{Number: "ref_1"}}, 640},
+		{returning, TryReturn{Number: "ref_1"}, 640},
+		{returning, WithdrawReturn{Return: Return{Number: "ref_1"}}, 640},
 		{licenseOf(func(l *License) { l.ExpiresAt = now.Add(day) }),
 			ReturnPeriod{From: now.Add(day), To: now}, 640},
 		{nothing, AddPayment{Order: Order{OrderNo: strings.Repeat("o", 34), Payment: strings.Repeat("p", 255)},

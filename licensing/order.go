@@ -113,8 +113,6 @@ type Order struct {
 	// Returned is how much of Invoiced has gone back. InvoiceRefunds counts the changes of Returned.
 	Returned       int64
 	InvoiceRefunds int
-	// Returns are the open refunds of further payments; see OpenReturns. It is never changed in place.
-	Returns *[]Return
 
 	// Quantity is how many licenses the order is for; 0: one. LicensesIssued and KeySeed are zero then; see Issued and
 	// Key.
@@ -135,6 +133,8 @@ type Order struct {
 
 	// StateReason is the shop's reason for the cancellation or refund; empty if the shop gave none.
 	StateReason string
+
+	OrderReturns
 
 	Sequence uint64 // of its latest event; 0: none
 }

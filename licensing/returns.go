@@ -49,22 +49,28 @@ type Return struct {
 // asked reports whether the provider may have taken the refund: the provider was asked, or has taken it.
 func (r *Return) asked() bool { return r.Pending || r.Tries > 0 && !r.Refused }
 
+// OrderReturns are the open refunds of the further payments of an order.
+type OrderReturns struct {
+	// Returns is never changed in place; nil: there are none. See OpenReturns.
+	Returns *[]Return
+}
+
 // OpenReturns returns the open refunds of the order's further payments. The caller must not change them.
-func (o *Order) OpenReturns() []Return {
+func (o *OrderReturns) OpenReturns() []Return {
 	if o.Returns == nil {
 		return nil
 	}
 	return *o.Returns
 }
 
-func (o *Order) setReturns(list []Return) {
+func (o *OrderReturns) setReturns(list []Return) {
 	if o.Returns = nil; len(list) > 0 {
 		o.Returns = &list
 	}
 }
 
 // OpenReturn returns the open refund of a further payment with a number; ok is false if there is none.
-func (o *Order) OpenReturn(number string) (r Return, ok bool) {
+func (o *OrderReturns) OpenReturn(number string) (r Return, ok bool) {
 	for _, r := range o.OpenReturns() {
 		if r.Number == number {
 			return r, true
@@ -74,7 +80,7 @@ func (o *Order) OpenReturn(number string) (r Return, ok bool) {
 }
 
 // countReturns returns the number of open refunds of second payments, or of invoices.
-func (o *Order) countReturns(second bool) (count int) {
+func (o *OrderReturns) countReturns(second bool) (count int) {
 	for _, r := range o.OpenReturns() {
 		if r.Second == second {
 			count++
@@ -84,7 +90,7 @@ func (o *Order) countReturns(second bool) (count int) {
 }
 
 // changeReturn replaces an open refund; nil removes it.
-func (o *Order) changeReturn(number string, changed *Return) {
+func (o *OrderReturns) changeReturn(number string, changed *Return) {
 	var list []Return
 	for _, r := range o.OpenReturns() {
 		switch {
@@ -107,7 +113,7 @@ func (o *Order) RefundsDue() (due bool, sum int64) {
 }
 
 // returnsDue returns when a sweep asks the provider about the open refunds of further payments.
-func (o *Order) returnsDue() (due Due) {
+func (o *OrderReturns) returnsDue() (due Due) {
 	for _, r := range o.OpenReturns() {
 		due = due.or(Due{Kind: DueRefund, At: r.RetryAt})
 	}
@@ -331,14 +337,14 @@ func (o *Order) noteReturn(refund, further *Payment, now time.Time) {
 	case further.Kind == KindOfInvoice:
 		o.changeReturn(refund.Reference, nil)
 	default:
-		o.dueSecond(further, refund.Reference, now)
+		o.dueSecond(further, refund.Reference, o.InvoiceRefunds, now)
 	}
 }
 
 // dueSecond makes the rest of a second payment due: what neither has gone back nor is on its way back at the provider.
 // closed is the number of a refund that has ended. Without closed, a dispute has changed the rest, and refunds that
-// the provider may have taken stay open.
-func (o *Order) dueSecond(second *Payment, closed string, now time.Time) {
+// the provider may have taken stay open. refunds is Order.InvoiceRefunds.
+func (o *OrderReturns) dueSecond(second *Payment, closed string, refunds int, now time.Time) {
 	left, tries := second.Amount-second.Returned, 0
 	var list []Return
 	for _, r := range o.OpenReturns() {
@@ -352,7 +358,7 @@ func (o *Order) dueSecond(second *Payment, closed string, now time.Time) {
 	}
 	if left > 0 {
 		list = append(list, Return{
-			Number: fmt.Sprint(RefundNumber(second.Reference), "/", o.InvoiceRefunds, "/", tries),
+			Number: fmt.Sprint(RefundNumber(second.Reference), "/", refunds, "/", tries),
 			Of:     second.Reference, Amount: left, By: Provider, Second: true,
 			Tries: tries, Refused: tries > 0, RetryAt: now.Add(pauseAfter(tries)),
 		})
