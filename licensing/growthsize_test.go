@@ -55,6 +55,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 	}
 	unpaid := orderOf(Order{ExpiresAt: now.Add(time.Hour)})
 	paid, due := orderOf(Order{PaidAt: now}), orderOf(Order{PaidAt: now, RefundDue: true})
+	subscribed := orderOf(Order{OrderSubscription: OrderSubscription{Subscription: "sub_1"}})
 	returning := orderOf(Order{OrderReturns: OrderReturns{Returns: &[]Return{{Number: "ref_1"}}}})
 	hooks := func() Record {
 		return Record{Webhooks: &Webhooks{Owner: owner, Endpoints: []Endpoint{{ID: "we_1", URL: "https://a.example/"}}}}
@@ -103,16 +104,16 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 			Reference: strings.Repeat("i", 40), ProviderID: strings.Repeat("p", 40), Currency: "EUR", ProductID: "pro",
 			Amount: MaxAmount, PaidAt: now, PeriodEnd: now}}, 640},
 		{orderOf(Order{}), CountInvoice{New: true, Invoice: Payment{Amount: MaxAmount, PeriodEnd: now}}, 640},
-		{orderOf(Order{Subscription: "sub_1"}), NoteSubscription{Status: SubscriptionPastDue, CancelAt: now}, 640},
-		{orderOf(Order{Subscription: "sub_1"}), EndSubscription{}, 640},
-		{orderOf(Order{Subscription: "sub_1"}), ChangeSubscription{SubscriptionChange{Kind: ChangeResume}}, 0},
+		{subscribed, NoteSubscription{Status: SubscriptionPastDue, CancelAt: now}, 640},
+		{subscribed, EndSubscription{}, 640},
+		{subscribed, ChangeSubscription{SubscriptionChange{Kind: ChangeResume}}, 0},
 		{license, ExtendLicense{End: now.Add(day)}, 640},
 		{nothing, NoteInvoiceRefund{Refund: Payment{OrderNo: strings.Repeat("o", 34), Provider: ProviderStripe,
 			Reference: strings.Repeat("r", 40), ProviderID: strings.Repeat("r", 40), Refunds: strings.Repeat("i", 40),
 			Currency: "EUR", ProductID: "pro", Amount: MaxAmount, PaidAt: now, By: Provider}}, 640},
 		{func() Record { return Record{Payment: &Payment{Kind: KindOfInvoice, Amount: 900}} },
 			RefundInvoice{Back: 900, Uncounted: 900}, 640},
-		{orderOf(Order{Subscription: "sub_1"}), CountInvoiceRefund{Back: 900, PaidEnd: now}, 640},
+		{subscribed, CountInvoiceRefund{Back: 900, PaidEnd: now}, 640},
 		{nothing, AddUnmatched{Payment{OrderNo: strings.Repeat("o", 34), Provider: ProviderStripe,
 			Reference: strings.Repeat("p", 40), Currency: "EUR", ProductID: "pro", Amount: MaxAmount,
 			PaidAt: now}}, 640},
@@ -138,7 +139,9 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{func() Record { return Record{Sandbox: &SandboxOrder{Attempt: 1, Outcome: SandboxPending}} },
 			PlayCheckout{Attempt: 1, Outcome: SandboxPaid}, 0},
 		{nothing, FailNextRefund{}, 0},
-		{nothing, PlaySubscription{Order: Order{PaidAt: now, Interval: Period{Years: 1}}, Play: PlayEndNow}, 0},
+		{nothing, PlaySubscription{
+			Order: Order{PaidAt: now, OrderSubscription: OrderSubscription{Interval: Period{Years: 1}}}, Play: PlayEndNow,
+		}, 0},
 		{func() Record { return Record{Sandbox: &SandboxOrder{RefundFails: true}} },
 			PlayRefund{Number: strings.Repeat("r", 34), Ends: now}, 0},
 		{orderOf(Order{LicenseKey: key, PaidAt: now, Quantity: 2, LicensesIssued: 1, Terms: terms}),
@@ -167,7 +170,7 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{nothing, PutRefund{Refund: Payment{Reference: name}}, 0},
 		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now}), NoteDispute{Dispute: Payment{
 			Reference: strings.Repeat("d", 255), State: PaymentOpen, Amount: 1}}, paidGrowth},
-		{orderOf(Order{Subscription: "sub_1"}), NoteDispute{Dispute: Payment{
+		{subscribed, NoteDispute{Dispute: Payment{
 			Reference: strings.Repeat("d", 40), State: PaymentLost, Amount: 900},
 			Further: &FurtherDisputed{Payment: Payment{Kind: KindOfInvoice, Amount: 900}, PaidEnd: now}}, 640},
 		{nothing, PutDispute{Dispute: Payment{Reference: name, Answers: 1}}, 0},

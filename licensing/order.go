@@ -91,21 +91,6 @@ type Order struct {
 	// otherwise, or the provider has taken a refund of it.
 	Uncounted int64
 
-	Subscription string // the provider's id of the order's subscription; empty: there is none yet
-	Interval     Period // of the invoices of a subscription; zero: the order is paid once
-	BillingGrace Period // see Billing.Grace
-	// SubscriptionStatus and CancelAt are what the provider has answered. Answers counts the answers. PaidEnd is the
-	// end of the period that is paid for.
-	SubscriptionStatus SubscriptionStatus
-	CancelAt           time.Time
-	Answers            int
-	PaidEnd            time.Time
-	EndDue             bool               // a sweep must end the subscription at the provider
-	Change             SubscriptionChange // that the provider must make; see ChangeSubscription
-	RefusedChanges     string             // the numbers of the latest changes that the provider has refused
-	// Plan is what the subscription pays for in the present period; nil: as the order was sold. Next is a planned
-	// change; nil: there is none. Both are never changed in place.
-	Plan, Next *Plan
 	// Invoices is how many further payments there are, invoices after the payment of the order and second payments, and
 	// Invoiced their sum.
 	Invoices int
@@ -134,6 +119,7 @@ type Order struct {
 	// StateReason is the shop's reason for the cancellation or refund; empty if the shop gave none.
 	StateReason string
 
+	OrderSubscription
 	OrderReturns
 
 	Sequence uint64 // of its latest event; 0: none

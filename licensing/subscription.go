@@ -48,24 +48,6 @@ const (
 	subscriptionNextAsk  = time.Hour        // after the latest answer, if that has moved nothing
 )
 
-// Subscribed reports whether the order has a subscription.
-func (o *Order) Subscribed() bool { return o.Subscription != "" }
-
-// Renews reports whether the order has a subscription that has not ended.
-func (o *Order) Renews() bool { return o.Subscribed() && o.SubscriptionStatus != SubscriptionCanceled }
-
-// PaidUntil returns when a license ends that is paid for until the end of a period: with the grace of billing after
-// that. The zero time stays.
-func (o *Order) PaidUntil(end time.Time) time.Time {
-	if end.IsZero() {
-		return time.Time{}
-	}
-	if until := o.BillingGrace.AddTo(end); until.Year() <= lastYear {
-		return until
-	}
-	return time.Date(lastYear, 12, 31, 23, 59, 59, 0, time.UTC)
-}
-
 // begin stores which period the payment of an order pays for, and the subscription that it starts. A provider without
 // subscriptions has taken the payment of one interval.
 func (o *Order) begin(subscription string, paidEnd, now time.Time) {
@@ -197,9 +179,6 @@ func (EndSubscription) apply(r *Record, now time.Time) (Result, error) {
 	}
 	return Result{order: new(*o)}, nil
 }
-
-// Ends reports whether EndSubscription changes the order.
-func (o *Order) Ends() bool { return o.Renews() && !o.EndDue }
 
 // AddInvoice creates the record of a paid invoice of a subscription. It is a no-op if the record exists; otherwise
 // Result.Created is true, and the same transaction must count the invoice in its order (CountInvoice) and extend the

@@ -1,10 +1,6 @@
 package licensing
 
-import (
-	"slices"
-	"strings"
-	"time"
-)
+import "time"
 
 // ChangeKind is what a shop changes about a subscription.
 type ChangeKind string
@@ -45,9 +41,6 @@ func ChangeNumber(id string) string { return changePrefix + id }
 // changeRetry is when a sweep makes a change that the node of the request has not made.
 const changeRetry = time.Minute
 
-// ChangeDue reports whether the payment provider must change or end the subscription.
-func (o *Order) ChangeDue() bool { return o.EndDue || o.Change.Kind != "" }
-
 // Pays returns the product and the amount of the present period. Both are those of the order until a change of its
 // subscription takes effect.
 func (o *Order) Pays() (productID string, amount int64) {
@@ -68,11 +61,6 @@ func (o *Order) ProductOf(start time.Time) string {
 		return o.Next.ProductID
 	}
 	return productID
-}
-
-// plannedBy reports whether the planned change takes effect with a period that begins at start.
-func (o *Order) plannedBy(start time.Time) bool {
-	return o.Next != nil && !start.IsZero() && !start.Before(o.Next.From)
 }
 
 // adopt makes a plan that of the present period.
@@ -151,21 +139,4 @@ func (c SubscriptionChange) repeatedBy(request SubscriptionChange) bool {
 func (o *Order) renewsForOther() bool {
 	_, amount := o.Pays()
 	return o.Next != nil && o.Next.Amount != amount
-}
-
-// maxRefusedChanges bounds the numbers of refused changes that an order keeps.
-const maxRefusedChanges = 8
-
-// refuse keeps the number of a change that the provider has refused, so that a repeated request gets the refusal again.
-func (o *Order) refuse(number string) {
-	if number == "" {
-		return
-	}
-	list := append(strings.Fields(o.RefusedChanges), number)
-	o.RefusedChanges = strings.Join(list[max(len(list)-maxRefusedChanges, 0):], " ")
-}
-
-// RefusedChange reports whether the payment provider has refused the change with a number.
-func (o *Order) RefusedChange(number string) bool {
-	return slices.Contains(strings.Fields(o.RefusedChanges), number)
 }

@@ -179,7 +179,9 @@ func (o *Orders) newOrder(
 		UpgradeOf:   in.UpgradeOf,
 		Quantity:    in.Quantity,
 		Terms:       product.Terms,
-		Interval:    product.Billing.Interval, BillingGrace: product.Billing.Grace,
+		OrderSubscription: licensing.OrderSubscription{
+			Interval: product.Billing.Interval, BillingGrace: product.Billing.Grace,
+		},
 		CreatedAt: now,
 		ExpiresAt: now.Add(o.orderLifetime(owner.Mode)),
 	}

@@ -161,8 +161,10 @@ func EventOrder(o *licensing.Order) licensing.Order {
 		RefundDue: o.RefundDue, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
 		Refunded: o.Refunded, Refunds: o.Refunds, RefundNo: o.RefundNo, Refunding: o.Refunding,
 		Invoiced: o.Invoiced, Returned: o.Returned, Fee: o.Fee, OrderReturns: o.OrderReturns,
-		SubscriptionStatus: o.SubscriptionStatus, PaidEnd: o.PaidEnd, CancelAt: o.CancelAt,
-		Plan: o.Plan, Next: withoutTerms(o.Next),
+		OrderSubscription: licensing.OrderSubscription{
+			SubscriptionStatus: o.SubscriptionStatus, PaidEnd: o.PaidEnd, CancelAt: o.CancelAt,
+			Plan: o.Plan, Next: withoutTerms(o.Next),
+		},
 	}
 }
 
