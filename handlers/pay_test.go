@@ -241,9 +241,9 @@ func TestPayPageProblems(t *testing.T) {
 	s.store.onRead(nil)
 
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
-	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
-		Currency: "USD",
-		PayHash:  keyring.HashPayToken("token"), ExpiresAt: s.clock.Now().Add(time.Hour)}
+	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p",
+		OrderPayment: licensing.OrderPayment{Amount: 1, Currency: "USD"},
+		PayHash:      keyring.HashPayToken("token"), ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	s.send("POST", "/pay/"+order.OrderNo+"/token", "", "action=pay", asForm...).mustPage(t, 409)
 }
@@ -276,8 +276,9 @@ func TestSandboxPayment(t *testing.T) {
 	s.config.Desk = payment.NewDesk(s.node, payment.ForMode(licensing.Live, payment.Sandbox{}))
 	s.addr = serve(t, handlers.New(s.config))
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
-	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
-		Currency: "USD", CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour)}
+	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p",
+		OrderPayment: licensing.OrderPayment{Amount: 1, Currency: "USD"},
+		CreatedAt:    s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	path := "/v1/orders/" + order.OrderNo
 	s.send("PUT", path+"/sandbox_payment", keyLive, "", "Content-Type", "-").must(t, 40904)

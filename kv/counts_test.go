@@ -49,8 +49,8 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	owner := countsOwner
 	record := licensing.NewOrder(&licensing.Order{
 		OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner, ProductID: "pro",
-		Amount: 100, Currency: "USD",
-		PayHash: keyring.HashPayToken("token"), Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
+		OrderPayment: licensing.OrderPayment{Amount: 100, Currency: "USD"},
+		PayHash:      keyring.HashPayToken("token"), Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
 		ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)

@@ -33,8 +33,8 @@ func TestIDsOfOtherSlots(t *testing.T) {
 	granted.Key = newKeyOf(t, stranger)
 	order := licensing.NewOrder(&licensing.Order{
 		OrderNo: licensing.NewOrderNo(stranger, ulid.Make().String()), Owner: countsOwner, ProductID: "pro",
-		Amount: 100, Currency: "USD", PayHash: keyring.HashPayToken("token"), Terms: licensing.DefaultTerms(),
-		CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.AddDate(0, 0, 1),
+		OrderPayment: licensing.OrderPayment{Amount: 100, Currency: "USD"}, PayHash: keyring.HashPayToken("token"),
+		Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.AddDate(0, 0, 1),
 	}, licensing.System)
 	unpaid, paying := createOrder(t, s)
 	kvtest.Must(licensing.Apply(&paying.Record, licensing.PayOrder{Payment: "p", Terms: paying.Record.Order.Terms,

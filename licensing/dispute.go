@@ -55,22 +55,6 @@ func (o *Order) setDispute(id string, open bool, now time.Time) {
 	}
 }
 
-// disputable returns how much of a lost dispute of the payment may count: what neither has gone back nor is in a refund
-// that the provider may have taken.
-func (o *Order) disputable() int64 {
-	left := o.PaidAmount() - o.RefundedAmount()
-	if o.refundAsked() {
-		left -= o.OpenRefund()
-	}
-	return left
-}
-
-// refundAsked reports whether the provider may have taken the open refund: the provider was asked, or has made it.
-func (o *Order) refundAsked() bool { return o.RefundDue && (o.RefundPending || o.RefundTries > 0) }
-
-// recounts reports whether more of the lost disputes of the payment may count.
-func (o *Order) recounts() bool { return o.Uncounted > 0 && o.disputable() > 0 }
-
 // Recounts reports whether more of a lost dispute of a payment of the order may count. records are all records of the
 // order's payments.
 func (o *Order) Recounts(dispute *Payment, records []Payment) bool {

@@ -49,6 +49,7 @@
 //	refund_elsewhere.go     refunds that were made at the payment provider, and refunds that fail after they were made
 //	dispute.go              disputes of payments
 //	dispute_further.go      disputes of invoices and second payments
+//	order_payment.go        what was paid for an order, and what has gone back
 //	order_subscription.go   the facts of the subscription of an order
 //	subscription.go         subscriptions of orders, and their invoices
 //	subscription_change.go  changes of subscriptions that the shop requests

@@ -263,7 +263,8 @@ func TestGrowthOfReasons(t *testing.T) {
 	usable := license(License{})
 	suspended, revoked := license(License{SuspendedAt: now}), license(License{RevokedAt: now})
 	unpaid := Record{Order: &Order{ExpiresAt: now.Add(time.Hour)}}
-	paid, due := Record{Order: &Order{PaidAt: now}}, Record{Order: &Order{PaidAt: now, RefundDue: true}}
+	paid := Record{Order: &Order{OrderPayment: OrderPayment{PaidAt: now}}}
+	due := Record{Order: &Order{OrderPayment: OrderPayment{PaidAt: now, RefundDue: true}}}
 	canceled := Record{Order: &Order{CanceledAt: now}}
 	for name, test := range map[string]struct {
 		command func(reason string) Command

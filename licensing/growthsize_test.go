@@ -54,7 +54,11 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		return func() Record { o := o; return Record{Order: &o} }
 	}
 	unpaid := orderOf(Order{ExpiresAt: now.Add(time.Hour)})
-	paid, due := orderOf(Order{PaidAt: now}), orderOf(Order{PaidAt: now, RefundDue: true})
+	paidWith := func(p OrderPayment) func() Record {
+		p.PaidAt = now
+		return orderOf(Order{OrderPayment: p})
+	}
+	paid, due := paidWith(OrderPayment{}), paidWith(OrderPayment{RefundDue: true})
 	subscribed := orderOf(Order{OrderSubscription: OrderSubscription{Subscription: "sub_1"}})
 	returning := orderOf(Order{OrderReturns: OrderReturns{Returns: &[]Return{{Number: "ref_1"}}}})
 	hooks := func() Record {
@@ -120,16 +124,16 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{nothing, AddSecond{Payment{OrderNo: strings.Repeat("o", 34), Provider: ProviderStripe,
 			Reference: strings.Repeat("p", 40), Currency: "EUR", ProductID: "pro", Amount: MaxAmount,
 			PaidAt: now}}, 640},
-		{orderOf(Order{PaidAt: now, Payment: "pi_1"}), CountSecond{New: true,
+		{paidWith(OrderPayment{Payment: "pi_1"}), CountSecond{New: true,
 			Payment: Payment{Reference: strings.Repeat("p", 40), Amount: MaxAmount}}, 640},
-		{orderOf(Order{PaidAt: now}), RequestReturn{By: target.By, Number: strings.Repeat("r", 34), Amount: 900,
+		{paid, RequestReturn{By: target.By, Number: strings.Repeat("r", 34), Amount: 900,
 			Invoice: Payment{Reference: strings.Repeat("i", 40), Amount: 900}}, 640},
 		{returning, TryReturn{Number: "ref_1"}, 640},
 		{returning, WithdrawReturn{Return: Return{Number: "ref_1"}}, 640},
 		{licenseOf(func(l *License) { l.ExpiresAt = now.Add(day) }),
 			ReturnPeriod{From: now.Add(day), To: now}, 640},
-		{nothing, AddPayment{Order: Order{OrderNo: strings.Repeat("o", 34), Payment: strings.Repeat("p", 255)},
-			By: target.By}, paidGrowth},
+		{nothing, AddPayment{Order: Order{OrderNo: strings.Repeat("o", 34),
+			OrderPayment: OrderPayment{Payment: strings.Repeat("p", 255)}}, By: target.By}, paidGrowth},
 		{unpaid, StartCheckout{Provider: ProviderStripe}, 0},
 		{orderOf(Order{Attempt: 1, AskAt: now}), NoteCheckout{Attempt: 1, Checkout: strings.Repeat("c", 255),
 			EndsAt: now}, paidGrowth},
@@ -140,11 +144,14 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 			PlayCheckout{Attempt: 1, Outcome: SandboxPaid}, 0},
 		{nothing, FailNextRefund{}, 0},
 		{nothing, PlaySubscription{
-			Order: Order{PaidAt: now, OrderSubscription: OrderSubscription{Interval: Period{Years: 1}}}, Play: PlayEndNow,
+			Order: Order{OrderPayment: OrderPayment{PaidAt: now},
+				OrderSubscription: OrderSubscription{Interval: Period{Years: 1}}},
+			Play: PlayEndNow,
 		}, 0},
 		{func() Record { return Record{Sandbox: &SandboxOrder{RefundFails: true}} },
 			PlayRefund{Number: strings.Repeat("r", 34), Ends: now}, 0},
-		{orderOf(Order{LicenseKey: key, PaidAt: now, Quantity: 2, LicensesIssued: 1, Terms: terms}),
+		{orderOf(Order{OrderPayment: OrderPayment{PaidAt: now}, LicenseKey: key, Quantity: 2, LicensesIssued: 1,
+			Terms: terms}),
 			IssueLicenses{From: 1, Keys: []LicenseKey{key}}, paidGrowth},
 		{unpaid, CancelOrder{By: target.By, Reason: small}, 0},
 		{unpaid, CancelOrder{By: target.By, Reason: long}, 0},
@@ -163,12 +170,12 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{due, WithdrawRefund{Failed: strings.Repeat("r", 255)}, 0},
 		{due, NotePendingRefund{}, 0},
 		{due, RefundOrder{}, 0},
-		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now}),
+		{paidWith(OrderPayment{Amount: 1, Paid: 1}),
 			NoteRefund{ProviderID: strings.Repeat("r", 255), Amount: 1}, paidGrowth},
-		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now, Refunds: 1, Refunded: 1}),
+		{paidWith(OrderPayment{Amount: 1, Paid: 1, Refunds: 1, Refunded: 1}),
 			TakeBackRefund{Refund: Payment{Reference: "ref_1", Amount: 1}}, 0},
 		{nothing, PutRefund{Refund: Payment{Reference: name}}, 0},
-		{orderOf(Order{Amount: 1, Paid: 1, PaidAt: now}), NoteDispute{Dispute: Payment{
+		{paidWith(OrderPayment{Amount: 1, Paid: 1}), NoteDispute{Dispute: Payment{
 			Reference: strings.Repeat("d", 255), State: PaymentOpen, Amount: 1}}, paidGrowth},
 		{subscribed, NoteDispute{Dispute: Payment{
 			Reference: strings.Repeat("d", 40), State: PaymentLost, Amount: 900},

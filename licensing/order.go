@@ -32,8 +32,6 @@ type Order struct {
 	OrderNo     string
 	Owner       Owner
 	ProductID   string
-	Amount      int64  // in the currency's minor unit
-	Currency    string // ISO 4217, upper case
 	Description string
 	BuyerEmail  string
 	Metadata    string // a compact JSON object, or empty
@@ -50,18 +48,13 @@ type Order struct {
 
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
-	PaidAt     time.Time
 	CanceledAt time.Time
-	RefundedAt time.Time
 	ExpiredAt  time.Time // when a sweep recorded the expiry: the order is expired for every clock
 
 	// UpgradeOf is the first key of a trial that the payment makes the paid license; zero: it issues a license.
 	UpgradeOf  LicenseKey
 	LicenseKey LicenseKey // of the first license
 	Late       bool       // paid after it had expired
-	Payment    string     // the payment provider's reference
-	// Provider is where the order was paid, or must be paid; see PaidThrough.
-	Provider PaymentProvider
 	// Attempt counts the attempts to pay through the provider; see StartCheckout. Checkout is the provider's id of the
 	// latest attempt's checkout, which the provider ends at CheckoutEnds.
 	Attempt      int
@@ -72,53 +65,22 @@ type Order struct {
 	AskAt time.Time
 	// AskFailures counts the failed questions since the latest answer; see PutOffAsk.
 	AskFailures int
-	// Paid is how much the order's recorded payment has brought in. It is 0 for an order that an older build has
-	// recorded as paid; see PaidAmount.
-	Paid int64
-	// Fee is the sum of the known fees of the provider, for the payment, the invoices and the disputes; nil: none is
-	// known. It is never changed in place.
-	Fee *int64
 
-	// Refunded is how much of the payment has gone back, by Refunds records of refunds and of disputes that count as
-	// refunded, or did; see RefundedAmount.
-	Refunded int64
-	Refunds  int
 	// Disputes has the provider's ids of the open disputes, separated by spaces; see OpenDisputes. DisputeAskAt is when
 	// a sweep asks the provider about them.
 	Disputes     string
 	DisputeAskAt time.Time
-	// Uncounted is how much of lost disputes of the payment does not count in Refunded, as the money has gone back
-	// otherwise, or the provider has taken a refund of it.
-	Uncounted int64
-
-	// Invoices is how many further payments there are, invoices after the payment of the order and second payments, and
-	// Invoiced their sum.
-	Invoices int
-	Invoiced int64
-	// Returned is how much of Invoiced has gone back. InvoiceRefunds counts the changes of Returned.
-	Returned       int64
-	InvoiceRefunds int
 
 	// Quantity is how many licenses the order is for; 0: one. LicensesIssued and KeySeed are zero then; see Issued and
 	// Key.
 	Quantity       int
 	LicensesIssued int
 	KeySeed        KeySeed
-	// RefundDue reports that a refund is open: the shop has requested it, or the money was paid for a canceled order.
-	// It is cleared when the refund is recorded, and when the provider has refused the refund permanently. RefundNo is
-	// the number of the open refund, and Refunding its amount. Both are zero for a refund of all that is left whose
-	// number is that of the order: older builds request such refunds, and a payment of a canceled order leads to one.
-	RefundDue     bool
-	RefundNo      string
-	Refunding     int64
-	RefundPending bool      // the provider has taken the open refund, and has not sent the money yet
-	RefundBy      Actor     // who requested the refund
-	RefundTries   int       // how often the provider was asked for a refund, including earlier requests
-	RefundRetryAt time.Time // when a sweep asks the provider again; zero: at once
 
 	// StateReason is the shop's reason for the cancellation or refund; empty if the shop gave none.
 	StateReason string
 
+	OrderPayment
 	OrderSubscription
 	OrderReturns
 

@@ -33,8 +33,9 @@ refunded, was canceled    | =        | =       | !state   | =
 // noon, changed by edit.
 func ordered(edit func(*licensing.Order)) licensing.Record {
 	o := &licensing.Order{
-		OrderNo: "ord_1", Owner: shop, ProductID: app, Amount: 990, Currency: "EUR",
-		BuyerEmail: "ann@example.com", Metadata: `{"a":1}`, PayHash: keyring.HashPayToken("token"),
+		OrderNo: "ord_1", Owner: shop, ProductID: app,
+		OrderPayment: licensing.OrderPayment{Amount: 990, Currency: "EUR"},
+		BuyerEmail:   "ann@example.com", Metadata: `{"a":1}`, PayHash: keyring.HashPayToken("token"),
 		Terms:     licensing.Terms{KeyPrefix: "OLD", MaxDevices: 99},
 		CreatedAt: noon.Add(-time.Hour), ExpiresAt: noon.Add(time.Hour),
 	}
@@ -347,6 +348,9 @@ func TestInvalidOrderStateNamesTheState(t *testing.T) {
 
 func TestOrderStatus(t *testing.T) {
 	past, future := noon.Add(-time.Hour), noon.Add(time.Hour)
+	paid := licensing.OrderPayment{PaidAt: past}
+	owed := licensing.OrderPayment{PaidAt: past, RefundDue: true}
+	returned := licensing.OrderPayment{PaidAt: past, RefundedAt: past}
 	for name, c := range map[string]struct {
 		order licensing.Order
 		want  licensing.OrderStatus
@@ -359,20 +363,20 @@ func TestOrderStatus(t *testing.T) {
 		"recorded":      {licensing.Order{ExpiresAt: past, ExpiredAt: past}, licensing.OrderExpired},
 		"recorded by a clock ahead": {licensing.Order{ExpiresAt: future, ExpiredAt: future},
 			licensing.OrderExpired},
-		"paid":                {licensing.Order{ExpiresAt: future, PaidAt: past}, licensing.OrderPaid},
-		"paid, since run out": {licensing.Order{ExpiresAt: past, PaidAt: past}, licensing.OrderPaid},
-		"paid after it was recorded": {licensing.Order{ExpiresAt: past, ExpiredAt: past, PaidAt: past},
+		"paid":                {licensing.Order{ExpiresAt: future, OrderPayment: paid}, licensing.OrderPaid},
+		"paid, since run out": {licensing.Order{ExpiresAt: past, OrderPayment: paid}, licensing.OrderPaid},
+		"paid after it was recorded": {licensing.Order{ExpiresAt: past, ExpiredAt: past, OrderPayment: paid},
 			licensing.OrderPaid},
 		"canceled": {licensing.Order{ExpiresAt: future, CanceledAt: past},
 			licensing.OrderCanceled},
 		"canceled, since run out": {licensing.Order{ExpiresAt: past, CanceledAt: past}, licensing.OrderCanceled},
-		"canceled, money to be returned": {licensing.Order{ExpiresAt: past, CanceledAt: past, PaidAt: past,
-			RefundDue: true}, licensing.OrderCanceled},
-		"canceled, money returned": {licensing.Order{ExpiresAt: past, CanceledAt: past, PaidAt: past,
-			RefundedAt: past}, licensing.OrderRefunded},
-		"refunded": {licensing.Order{ExpiresAt: future, PaidAt: past, RefundedAt: past},
+		"canceled, money to be returned": {licensing.Order{ExpiresAt: past, CanceledAt: past, OrderPayment: owed},
+			licensing.OrderCanceled},
+		"canceled, money returned": {licensing.Order{ExpiresAt: past, CanceledAt: past, OrderPayment: returned},
 			licensing.OrderRefunded},
-		"refunded, since run out": {licensing.Order{ExpiresAt: past, PaidAt: past, RefundedAt: past},
+		"refunded": {licensing.Order{ExpiresAt: future, OrderPayment: returned},
+			licensing.OrderRefunded},
+		"refunded, since run out": {licensing.Order{ExpiresAt: past, OrderPayment: returned},
 			licensing.OrderRefunded},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,14 +110,6 @@ func PaymentRef(owner Owner, provider PaymentProvider, reference string) Ref {
 // PaymentNameSize is the length of the hash that names a payment.
 const PaymentNameSize = 16
 
-// PaidThrough returns where the order was paid, or is to be paid; empty: that is open, or the order is free.
-func (o *Order) PaidThrough() PaymentProvider {
-	if o.Provider == "" && o.Payment != "" {
-		return ProviderSandbox
-	}
-	return o.Provider
-}
-
 // PayOutside records a payment that the shop has received itself. Unlike a provider, the shop can be refused: only an
 // unpaid or expired order can be paid so. Recording the same payment again is a no-op. AddPayment must create the
 // payment's record in the same transaction.
@@ -148,43 +140,6 @@ func (c PayOutside) apply(r *Record, now time.Time) (Result, error) {
 	}
 	return Result{order: new(*o)}, nil
 }
-
-// PaidAmount returns how much was paid for the order.
-func (o *Order) PaidAmount() int64 {
-	if o.Paid == 0 && !o.PaidAt.IsZero() {
-		return o.Amount
-	}
-	return o.Paid
-}
-
-// AmountPaid returns what the buyer has paid in all: for the order, with the later invoices of its subscription, and
-// with second payments.
-func (o *Order) AmountPaid() int64 { return o.PaidAmount() + o.Invoiced }
-
-// AmountRefunded returns how much of AmountPaid has gone back.
-func (o *Order) AmountRefunded() int64 { return o.RefundedAmount() + o.Returned }
-
-// addFee adds the fee in a record to those of the order. before is the fee that the record had before. A fee that is
-// nil is not known.
-func (o *Order) addFee(fee, before *int64) {
-	if fee == nil {
-		return
-	}
-	sum := *fee
-	if o.Fee != nil {
-		sum += *o.Fee
-	}
-	if before != nil {
-		sum -= *before
-	}
-	if o.Fee == nil || sum != *o.Fee {
-		o.Fee = &sum
-	}
-}
-
-// PaymentUnlisted reports whether an older build has recorded the order as paid. Then the payment is not in the listing
-// of the order's payments, and it has a record only if it is outside.
-func (o *Order) PaymentUnlisted() bool { return o.Paid == 0 && o.Payment != "" }
 
 // AddUnmatched creates the record of a payment or an invoice at the provider that does not fit its order. It is a no-op
 // if the record exists.

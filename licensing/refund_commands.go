@@ -38,28 +38,6 @@ const refundPrefix = "ref_"
 // RefundNumber returns the number of a refund with a ULID, or with another text that names the refund alone.
 func RefundNumber(id string) string { return refundPrefix + id }
 
-// RefundedAmount returns how much of the payment has gone back.
-func (o *Order) RefundedAmount() int64 {
-	if o.Refunds == 0 && !o.RefundedAt.IsZero() { // an older build has recorded the refund
-		return o.PaidAmount()
-	}
-	return o.Refunded
-}
-
-// OpenRefund returns the amount of the open refund; 0: there is none, or the order is free.
-func (o *Order) OpenRefund() int64 {
-	if o.RefundDue && o.RefundNo == "" {
-		return o.PaidAmount() - o.RefundedAmount()
-	}
-	return o.Refunding
-}
-
-// Refundable returns how much of the payment may still be refunded.
-func (o *Order) Refundable() int64 { return o.PaidAmount() - o.RefundedAmount() - o.OpenRefund() }
-
-// AtProvider reports whether a payment provider has taken the money of a paid order, and so can send it back.
-func (o *Order) AtProvider() bool { return o.Amount > 0 && o.Provider != ProviderOutside }
-
 // Refund returns the open refund of an order, as its record.
 func (o *Order) Refund() Payment {
 	refund := Payment{
@@ -70,12 +48,6 @@ func (o *Order) Refund() Payment {
 		refund.ProviderID = o.RefundNo
 	}
 	return refund
-}
-
-// EndsWithRefund reports whether the open refund sends back all that is left of the payment. Then the refund revokes
-// the licenses of the order.
-func (o *Order) EndsWithRefund() bool {
-	return o.RefundDue && o.Refundable() == 0 && o.RefundedAt.IsZero()
 }
 
 // RequestRefund records the shop's request to refund a paid order, in whole or in part. The order stays paid, and its

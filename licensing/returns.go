@@ -168,13 +168,6 @@ func (r *Record) addFurther(further Payment, kind PaymentKind, now time.Time) Re
 	return Result{Created: true}
 }
 
-// countFurther adds a further payment to the sums of the order.
-func (o *Order) countFurther(further *Payment) {
-	o.Invoices++
-	o.Invoiced += further.Amount
-	o.addFee(further.Fee, nil)
-}
-
 // CountSecond adds a second payment to its order, whose refund is due from then on. The order must be paid with another
 // payment.
 type CountSecond struct {

@@ -6,10 +6,15 @@ import (
 	"time"
 )
 
+// sandboxOrder returns an order whose subscription began at a time.
+func sandboxOrder(paid time.Time, interval Period) Order {
+	return Order{OrderPayment: OrderPayment{PaidAt: paid}, OrderSubscription: OrderSubscription{Interval: interval}}
+}
+
 // TestSandboxSubscription walks through subscriptions of an interval of ten seconds.
 func TestSandboxSubscription(t *testing.T) {
 	start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	order := Order{PaidAt: start, OrderSubscription: OrderSubscription{Interval: Period{Clock: 10 * time.Second}}}
+	order := sandboxOrder(start, Period{Clock: 10 * time.Second})
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	var r Record
 	play := func(seconds int, p SubscriptionPlay) {
@@ -82,10 +87,7 @@ func TestSandboxSubscription(t *testing.T) {
 
 // TestSandboxMonths: the periods of a subscription keep the day of the month.
 func TestSandboxMonths(t *testing.T) {
-	order := Order{
-		PaidAt:            time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC),
-		OrderSubscription: OrderSubscription{Interval: Period{Months: 1}},
-	}
+	order := sandboxOrder(time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC), Period{Months: 1})
 	for invoice, want := range []string{"2030-02-28", "2030-03-31", "2030-04-30", "2030-05-31"} {
 		if got := order.SandboxPeriodEnd(invoice).Format(time.DateOnly); got != want {
 			t.Errorf("invoice %d pays until %s, want %s", invoice, got, want)
@@ -97,7 +99,7 @@ func TestSandboxMonths(t *testing.T) {
 func TestSandboxAmountOnce(t *testing.T) {
 	begin := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
-	order := Order{PaidAt: begin, OrderSubscription: OrderSubscription{Interval: Period{Clock: 10 * time.Second}}}
+	order := sandboxOrder(begin, Period{Clock: 10 * time.Second})
 	var r Record
 	for _, c := range []struct {
 		play PlaySubscription

@@ -13,8 +13,10 @@ import (
 func subscribed(t *testing.T) (order, license licensing.Record, end time.Time) {
 	t.Helper()
 	end = noon.AddDate(0, 1, 0)
-	order.Order = &licensing.Order{OrderNo: "ord_1", Owner: shop, ProductID: app, Amount: 900, Currency: "USD",
-		OrderSubscription: licensing.OrderSubscription{Interval: licensing.Period{Months: 1}}, CreatedAt: noon, ExpiresAt: end}
+	order.Order = &licensing.Order{OrderNo: "ord_1", Owner: shop, ProductID: app,
+		OrderPayment:      licensing.OrderPayment{Amount: 900, Currency: "USD"},
+		OrderSubscription: licensing.OrderSubscription{Interval: licensing.Period{Months: 1}},
+		CreatedAt:         noon, ExpiresAt: end}
 	must(t, &order, licensing.PayOrder{
 		Key: shopKey, Provider: licensing.ProviderStripe, Payment: "pi_0", Terms: licensing.DefaultTerms(),
 		Subscription: "sub_1", PaidEnd: end,

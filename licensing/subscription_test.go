@@ -15,8 +15,9 @@ func TestSubscriptionProperties(t *testing.T) {
 	depth.NotRaced(t)
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		order := &licensing.Order{OrderNo: "ord_1", Owner: shop, ProductID: app, Amount: 900, Currency: "USD",
-			CreatedAt: noon, ExpiresAt: noon.Add(day)}
+		order := &licensing.Order{OrderNo: "ord_1", Owner: shop, ProductID: app,
+			OrderPayment: licensing.OrderPayment{Amount: 900, Currency: "USD"},
+			CreatedAt:    noon, ExpiresAt: noon.Add(day)}
 		order.Interval, order.BillingGrace = licensing.Period{Months: 1}, licensing.Period{Days: 3}
 		order.Provider, order.Attempt, order.AskAt = licensing.ProviderStripe, 1, noon
 		record := licensing.Record{Order: order}

@@ -68,7 +68,8 @@ func TestTrialRecordsEventsOfItsDevice(t *testing.T) {
 }
 
 func TestUpgradeOfTrial(t *testing.T) {
-	order := Order{OrderNo: "ord_1", Owner: trialOwner, ProductID: "pro", PaidAt: trialNow, LicenseKey: trialKey}
+	order := Order{OrderNo: "ord_1", Owner: trialOwner, ProductID: "pro",
+		OrderPayment: OrderPayment{PaidAt: trialNow}, LicenseKey: trialKey}
 	terms := Terms{MaxDevices: 1, Validity: Period{Years: 1}, FromActivation: true, Version: 3,
 		SelfService: SelfService{Allowed: true}}
 	later := trialNow.Add(time.Hour)
@@ -191,7 +192,8 @@ func TestForgetTrial(t *testing.T) {
 // TestUpgradeTakesTheTermsOfDevices: an upgraded license gets the product's terms of devices, and keeps no components
 // that the product does not compare. The order names the buyer.
 func TestUpgradeTakesTheTermsOfDevices(t *testing.T) {
-	order := Order{OrderNo: "ord_1", Owner: trialOwner, ProductID: "pro", PaidAt: trialNow, LicenseKey: trialKey}
+	order := Order{OrderNo: "ord_1", Owner: trialOwner, ProductID: "pro",
+		OrderPayment: OrderPayment{PaidAt: trialNow}, LicenseKey: trialKey}
 	for _, terms := range []Terms{{},
 		{InactiveAfter: Period{Days: 30}, Match: DeviceMatch{AtLeast: 2, ChangesPerMonth: 4}}} {
 		_, r := startTrial(t)

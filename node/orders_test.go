@@ -328,8 +328,9 @@ func TestTermsAtPayment(t *testing.T) {
 	}})
 	for product, want := range map[string]string{"gone": "OLD", "changed": "NEW"} {
 		order := licensing.Order{
-			OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
-			Terms: licensing.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(),
+			OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner, ProductID: product,
+			OrderPayment: licensing.OrderPayment{Amount: 1},
+			Terms:        licensing.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(),
 			ExpiresAt: n.Now().Add(time.Hour),
 		}
 		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})

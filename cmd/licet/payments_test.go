@@ -75,8 +75,8 @@ func TestPaymentProviders(t *testing.T) {
 	if !of("acct_own", licensing.Test).SuspendOnDispute() || of("acct_a", licensing.Test).SuspendOnDispute() {
 		t.Error("suspend_on_dispute is mixed up")
 	}
-	err := s.accepts(licensing.Order{Owner: licensing.Owner{AccountID: "acct_a", Mode: licensing.Live}, Amount: 10,
-		Currency: "USD"})
+	err := s.accepts(licensing.Order{Owner: licensing.Owner{AccountID: "acct_a", Mode: licensing.Live},
+		OrderPayment: licensing.OrderPayment{Amount: 10, Currency: "USD"}})
 	if !errors.Is(err, &licensing.Error{Reason: licensing.ReasonInvalidField}) {
 		t.Errorf("an order of 10 cents: %v", err)
 	}

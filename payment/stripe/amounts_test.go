@@ -25,7 +25,8 @@ func TestAmounts(t *testing.T) {
 		{"USD", 999_999_999_999, 999_999_999_999}, {"ISK", 9_999_999_999, 999_999_999_900},
 	} {
 		name := fmt.Sprint(c.ours, " ", c.currency)
-		if err := f.provider.Accepts(licensing.Order{Amount: c.ours, Currency: c.currency}); err != nil {
+		asked := licensing.OrderPayment{Amount: c.ours, Currency: c.currency}
+		if err := f.provider.Accepts(licensing.Order{OrderPayment: asked}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		order, state := f.paid(c.ours, c.currency, fakestripe.CardPays)
@@ -57,7 +58,8 @@ func TestUnchargeable(t *testing.T) {
 		{5000, "IQD", "currency", "IQD can't be charged through Stripe"},
 		{5000, "CLF", "currency", "CLF can't be charged through Stripe"},
 	} {
-		err := f.provider.Accepts(licensing.Order{Amount: c.amount, Currency: c.currency})
+		asked := licensing.OrderPayment{Amount: c.amount, Currency: c.currency}
+		err := f.provider.Accepts(licensing.Order{OrderPayment: asked})
 		var refused *licensing.Error
 		if !errors.As(err, &refused) || refused.Reason != licensing.ReasonInvalidField || len(refused.Fields) != 1 ||
 			refused.Fields[0] != (licensing.FieldProblem{Field: c.field, Problem: c.problem}) {

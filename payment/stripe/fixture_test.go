@@ -47,8 +47,9 @@ func (f *fixture) order(amount int64, currency string) licensing.Order {
 	f.orders++
 	now := f.fake.Now().UTC().Truncate(time.Second)
 	return licensing.Order{
-		OrderNo: licensing.NewOrderNo(owner, ulid(f.orders)), Owner: owner, ProductID: "pro", Amount: amount,
-		Currency: currency, Description: "One year of Pro", BuyerEmail: "ann@example.com", CreatedAt: now,
+		OrderNo: licensing.NewOrderNo(owner, ulid(f.orders)), Owner: owner, ProductID: "pro",
+		OrderPayment: licensing.OrderPayment{Amount: amount, Currency: currency},
+		Description:  "One year of Pro", BuyerEmail: "ann@example.com", CreatedAt: now,
 		ExpiresAt: now.Add(24 * time.Hour), Attempt: 1,
 	}
 }

@@ -30,8 +30,9 @@ func TestShapes(t *testing.T) {
 		p := stripe.New(cfg)
 		now := time.Now()
 		order := licensing.Order{
-			OrderNo: licensing.NewOrderNo(owner, ulid(1)), Owner: owner, ProductID: "pro", Amount: 4900,
-			Currency: "USD", Description: "One year", BuyerEmail: "ann@example.com", CreatedAt: now,
+			OrderNo: licensing.NewOrderNo(owner, ulid(1)), Owner: owner, ProductID: "pro",
+			OrderPayment: licensing.OrderPayment{Amount: 4900, Currency: "USD"},
+			Description:  "One year", BuyerEmail: "ann@example.com", CreatedAt: now,
 			ExpiresAt: now.Add(time.Hour), Attempt: 1,
 		}
 		if _, err := p.Begin(t.Context(), order); err != nil {

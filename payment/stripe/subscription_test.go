@@ -123,7 +123,10 @@ func TestEndSubscription(t *testing.T) {
 	if state := change(other, payment.Change{End: payment.EndNow}); state.Outcome != payment.OutcomeEnded {
 		t.Errorf("%+v", state)
 	}
-	unknown := licensing.Order{OrderSubscription: licensing.OrderSubscription{Subscription: "sub_none"}, Currency: "EUR"}
+	unknown := licensing.Order{
+		OrderPayment:      licensing.OrderPayment{Currency: "EUR"},
+		OrderSubscription: licensing.OrderSubscription{Subscription: "sub_none"},
+	}
 	if _, err := f.provider.Change(t.Context(), unknown, payment.Change{End: payment.EndNow}); !errors.Is(err,
 		payment.ErrUnknownObject) || errors.Is(err, payment.ErrRefused) {
 		t.Errorf("an unknown subscription: %v", err)

@@ -90,18 +90,21 @@ func gracedLicense() *License {
 func goldenOrder() *licensing.Order {
 	return &licensing.Order{
 		OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
-		Amount: 1_000_000_000_000, Currency: "KWD", Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
+		OrderPayment: licensing.OrderPayment{
+			Amount: 1_000_000_000_000, Currency: "KWD", PaidAt: kvtest.Time.Add(2 * time.Hour),
+			RefundedAt: kvtest.Time.Add(4 * time.Hour), Payment: "sandbox_1",
+			RefundDue: true, RefundTries: 3, RefundRetryAt: kvtest.Time.Add(6 * time.Hour),
+		},
+		Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
 		Metadata: `{"cart":[1,2]}`, SuccessURL: "https://shop.example/thanks",
 		PayHash: keyring.HashPayToken("token"),
 		PaySeed: licensing.PaySeed{MasterID: "mk_01jd4q8x2m7r3n5t9v1w4y6z8a",
 			Salt: [16]byte([]byte("a salt, sixteen!"))},
 		Terms: licensing.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1},
 			FromActivation: true},
-		CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour), PaidAt: kvtest.Time.Add(2 * time.Hour),
-		CanceledAt: kvtest.Time.Add(3 * time.Hour), RefundedAt: kvtest.Time.Add(4 * time.Hour),
-		ExpiredAt:  kvtest.Time.Add(5 * time.Hour),
-		LicenseKey: kvtest.Key, Late: true, Payment: "sandbox_1", RefundDue: true,
-		RefundTries: 3, RefundRetryAt: kvtest.Time.Add(6 * time.Hour), StateReason: "too slow",
+		CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour),
+		CanceledAt: kvtest.Time.Add(3 * time.Hour), ExpiredAt: kvtest.Time.Add(5 * time.Hour),
+		LicenseKey: kvtest.Key, Late: true, StateReason: "too slow",
 	}
 }
 

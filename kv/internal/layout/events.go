@@ -155,12 +155,15 @@ func EventLicense(l *licensing.License) licensing.License {
 // EventOrder returns what an event stores of an order, without what only the service needs.
 func EventOrder(o *licensing.Order) licensing.Order {
 	return licensing.Order{
-		OrderNo: o.OrderNo, Owner: o.Owner, ProductID: o.ProductID, Amount: o.Amount, Currency: o.Currency,
-		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, PaidAt: o.PaidAt, CanceledAt: o.CanceledAt,
-		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late,
-		RefundDue: o.RefundDue, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
-		Refunded: o.Refunded, Refunds: o.Refunds, RefundNo: o.RefundNo, Refunding: o.Refunding,
-		Invoiced: o.Invoiced, Returned: o.Returned, Fee: o.Fee, OrderReturns: o.OrderReturns,
+		OrderNo: o.OrderNo, Owner: o.Owner, ProductID: o.ProductID,
+		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, CanceledAt: o.CanceledAt, ExpiredAt: o.ExpiredAt,
+		LicenseKey: o.LicenseKey, Late: o.Late, Quantity: o.Quantity, LicensesIssued: o.LicensesIssued,
+		OrderPayment: licensing.OrderPayment{
+			Amount: o.Amount, Currency: o.Currency, PaidAt: o.PaidAt, RefundedAt: o.RefundedAt, Fee: o.Fee,
+			RefundDue: o.RefundDue, Refunded: o.Refunded, Refunds: o.Refunds, RefundNo: o.RefundNo,
+			Refunding: o.Refunding, Invoiced: o.Invoiced, Returned: o.Returned,
+		},
+		OrderReturns: o.OrderReturns,
 		OrderSubscription: licensing.OrderSubscription{
 			SubscriptionStatus: o.SubscriptionStatus, PaidEnd: o.PaidEnd, CancelAt: o.CancelAt,
 			Plan: o.Plan, Next: withoutTerms(o.Next),

@@ -57,7 +57,8 @@ func TestGoldenFields(t *testing.T) {
 	}
 	show("order without optional fields", order(licensing.Order{}, keyspace.Location{}, nil))
 	show("order with the other fields", order(
-		licensing.Order{Amount: -1, Terms: terms, RefundBy: "key_01", Sequence: 300},
+		licensing.Order{OrderPayment: licensing.OrderPayment{Amount: -1, RefundBy: "key_01"}, Terms: terms,
+			Sequence: 300},
 		keyspace.Location{Epoch: 0x0102030405, Block: 0x86070809}, unknown))
 	show("owner in test mode of an order", EncodeOwner(sandbox))
 	show("product without optional fields", (&Product{}).Encode())

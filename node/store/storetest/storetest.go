@@ -150,7 +150,7 @@ func (f fixture) licenseOf(owner licensing.Owner, maxDevices int) *licensing.Lic
 func (f fixture) order(owner licensing.Owner) *licensing.Order {
 	return &licensing.Order{
 		OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner,
-		ProductID: "pro", Amount: 4900, Currency: "USD",
+		ProductID: "pro", OrderPayment: licensing.OrderPayment{Amount: 4900, Currency: "USD"},
 		Description: "one seat", BuyerEmail: "ada@example.com", Metadata: `{"cart":[1,2]}`,
 		SuccessURL: "https://shop.example/thanks", PayHash: keyring.HashPayToken("token"),
 		Terms: licensing.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licensing.Period{Years: 1},

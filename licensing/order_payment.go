@@ -1,0 +1,148 @@
+package licensing
+
+import "time"
+
+// OrderPayment holds what an order costs, what was paid for it, and what has gone back.
+type OrderPayment struct {
+	Amount     int64  // in the currency's minor unit
+	Currency   string // ISO 4217, upper case
+	PaidAt     time.Time
+	RefundedAt time.Time
+	Payment    string // the payment provider's reference
+	// Provider is where the order was paid, or must be paid; see PaidThrough.
+	Provider PaymentProvider
+	// Paid is how much the order's recorded payment has brought in. It is 0 for an order that an older build has
+	// recorded as paid; see PaidAmount.
+	Paid int64
+	// Fee is the sum of the known fees of the provider, for the payment, the invoices and the disputes; nil: none is
+	// known. It is never changed in place.
+	Fee *int64
+
+	// Refunded is how much of the payment has gone back, by Refunds records of refunds and of disputes that count as
+	// refunded, or did; see RefundedAmount.
+	Refunded int64
+	Refunds  int
+	// Uncounted is how much of lost disputes of the payment does not count in Refunded, as the money has gone back
+	// otherwise, or the provider has taken a refund of it.
+	Uncounted int64
+
+	// Invoices is how many further payments there are, invoices after the payment of the order and second payments, and
+	// Invoiced their sum.
+	Invoices int
+	Invoiced int64
+	// Returned is how much of Invoiced has gone back. InvoiceRefunds counts the changes of Returned.
+	Returned       int64
+	InvoiceRefunds int
+
+	// RefundDue reports that a refund is open: the shop has requested it, or the money was paid for a canceled order.
+	// It is cleared when the refund is recorded, and when the provider has refused the refund permanently. RefundNo is
+	// the number of the open refund, and Refunding its amount. Both are zero for a refund of all that is left whose
+	// number is that of the order: older builds request such refunds, and a payment of a canceled order leads to one.
+	RefundDue     bool
+	RefundNo      string
+	Refunding     int64
+	RefundPending bool      // the provider has taken the open refund, and has not sent the money yet
+	RefundBy      Actor     // who requested the refund
+	RefundTries   int       // how often the provider was asked for a refund, including earlier requests
+	RefundRetryAt time.Time // when a sweep asks the provider again; zero: at once
+}
+
+// PaidThrough returns where the order was paid, or is to be paid; empty: that is open, or the order is free.
+func (p *OrderPayment) PaidThrough() PaymentProvider {
+	if p.Provider == "" && p.Payment != "" {
+		return ProviderSandbox
+	}
+	return p.Provider
+}
+
+// PaidAmount returns how much was paid for the order.
+func (p *OrderPayment) PaidAmount() int64 {
+	if p.Paid == 0 && !p.PaidAt.IsZero() {
+		return p.Amount
+	}
+	return p.Paid
+}
+
+// RefundedAmount returns how much of the payment has gone back.
+func (p *OrderPayment) RefundedAmount() int64 {
+	if p.Refunds == 0 && !p.RefundedAt.IsZero() { // an older build has recorded the refund
+		return p.PaidAmount()
+	}
+	return p.Refunded
+}
+
+// AmountPaid returns what the buyer has paid in all: for the order, with the later invoices of its subscription, and
+// with second payments.
+func (p *OrderPayment) AmountPaid() int64 { return p.PaidAmount() + p.Invoiced }
+
+// AmountRefunded returns how much of AmountPaid has gone back.
+func (p *OrderPayment) AmountRefunded() int64 { return p.RefundedAmount() + p.Returned }
+
+// countFurther adds a further payment to the sums of the order.
+func (p *OrderPayment) countFurther(further *Payment) {
+	p.Invoices++
+	p.Invoiced += further.Amount
+	p.addFee(further.Fee, nil)
+}
+
+// addFee adds the fee in a record to those of the order. before is the fee that the record had before. A fee that is
+// nil is not known.
+func (p *OrderPayment) addFee(fee, before *int64) {
+	if fee == nil {
+		return
+	}
+	sum := *fee
+	if p.Fee != nil {
+		sum += *p.Fee
+	}
+	if before != nil {
+		sum -= *before
+	}
+	if p.Fee == nil || sum != *p.Fee {
+		p.Fee = &sum
+	}
+}
+
+// PaymentUnlisted reports whether an older build has recorded the order as paid. Then the payment is not in the listing
+// of the order's payments, and it has a record only if it is outside.
+func (p *OrderPayment) PaymentUnlisted() bool { return p.Paid == 0 && p.Payment != "" }
+
+// AtProvider reports whether a payment provider has taken the money of a paid order, and so can send it back.
+func (p *OrderPayment) AtProvider() bool { return p.Amount > 0 && p.Provider != ProviderOutside }
+
+// OpenRefund returns the amount of the open refund; 0: there is none, or the order is free.
+func (p *OrderPayment) OpenRefund() int64 {
+	if p.RefundDue && p.RefundNo == "" {
+		return p.PaidAmount() - p.RefundedAmount()
+	}
+	return p.Refunding
+}
+
+// Refundable returns how much of the payment may still be refunded.
+func (p *OrderPayment) Refundable() int64 {
+	return p.PaidAmount() - p.RefundedAmount() - p.OpenRefund()
+}
+
+// EndsWithRefund reports whether the open refund sends back all that is left of the payment. Then the refund revokes
+// the licenses of the order.
+func (p *OrderPayment) EndsWithRefund() bool {
+	return p.RefundDue && p.Refundable() == 0 && p.RefundedAt.IsZero()
+}
+
+// refundAsked reports whether the provider may have taken the open refund: the provider was asked, or has made it.
+func (p *OrderPayment) refundAsked() bool {
+	return p.RefundDue && (p.RefundPending || p.RefundTries > 0)
+}
+
+// disputable returns how much of a lost dispute of the payment may count: what neither has gone back nor is in a refund
+// that the provider may have taken.
+func (p *OrderPayment) disputable() int64 {
+	left := p.PaidAmount() - p.RefundedAmount()
+	if p.refundAsked() {
+		left -= p.OpenRefund()
+	}
+	return left
+}
+
+// recounts reports whether more of the lost disputes of the payment may count.
+func (p *OrderPayment) recounts() bool { return p.Uncounted > 0 && p.disputable() > 0 }
