@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"licet/licensing"
+	"licet/licensing/money"
 )
 
 // The limits of inputs. Lengths count Unicode code points.
@@ -232,7 +233,7 @@ func (c *checks) currency(field string, in text) string {
 		c.add(field, problemRequired)
 		return ""
 	}
-	canonical, ok := licensing.ParseCurrency(in.value)
+	canonical, ok := money.ParseCurrency(in.value)
 	if !ok {
 		c.add(field, "must be the ISO 4217 code of a currency, such as USD")
 	}

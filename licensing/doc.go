@@ -82,6 +82,5 @@
 //	eventlater.go           events that only a newer version knows; eventlater_next.go: such events, for a test
 //	errors.go               the errors that callers see: reasons, codes, and what is wrong with each field
 //	metadata.go             metadata of a license: its size, merging, and the members of its JSON object
-//	currency.go             currencies and amounts
 //	period.go               calendar periods; points in time as text, and ranges of time
 package licensing

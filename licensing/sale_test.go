@@ -99,18 +99,3 @@ func TestSalesReportLimits(t *testing.T) {
 		t.Errorf("a sum beyond 64 bits: %v", err)
 	}
 }
-
-func TestDecimalAmount(t *testing.T) {
-	for want, of := range map[string]struct {
-		minor int64
-		code  string
-	}{
-		"49.05": {4905, "USD"}, "0.00": {0, "EUR"}, "0.07": {7, "usd"}, "-0.07": {-7, "USD"}, "4900": {4900, "JPY"},
-		"0": {0, "JPY"}, "-5": {-5, "JPY"}, "0.007": {7, "KWD"}, "1.0000": {10000, "CLF"},
-		"-92233720368547758.08": {math.MinInt64, "USD"},
-	} {
-		if got := licensing.DecimalAmount(of.minor, of.code); got != want {
-			t.Errorf("%d %s is %s, want %s", of.minor, of.code, got, want)
-		}
-	}
-}

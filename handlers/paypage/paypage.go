@@ -11,7 +11,7 @@ import (
 	"io"
 	"time"
 
-	"licet/licensing"
+	"licet/licensing/money"
 )
 
 // State is the state of an order as the customer sees it: one of the order's statuses, or Processing.
@@ -150,7 +150,7 @@ func (r *Renderer) Order(w io.Writer, p Page) error {
 		p.LicenseKeys, p.Licenses = nil, 0
 		return r.Result(w, p)
 	}
-	amount := licensing.FormatAmount(p.Amount, p.Currency, "en")
+	amount := money.Format(p.Amount, p.Currency, "en")
 	return r.render(w, "order", view{
 		Title:  "Pay " + amount + " for " + p.Product,
 		Order:  &p,
@@ -168,7 +168,7 @@ func (r *Renderer) Result(w io.Writer, p Page) error {
 		Title:   outcome.Heading + " - order " + p.OrderNo,
 		outcome: outcome,
 		Order:   &p,
-		Amount:  licensing.FormatAmount(p.Amount, p.Currency, "en"),
+		Amount:  money.Format(p.Amount, p.Currency, "en"),
 		Retry:   p.State == Unpaid,
 	}
 	if p.State == Paid {

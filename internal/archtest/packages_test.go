@@ -75,7 +75,7 @@ var packages = []row{
 		imports: []string{
 			"internal/backoff",
 			"cmd/licet/internal/bulk", "cmd/licet/internal/migrate", "client", "cmd/licet/internal/terminal",
-			"licensing/keyring", "licensing", "receipt",
+			"licensing/keyring", "licensing", "licensing/money", "receipt",
 		},
 		mayPanic: true,
 	},
@@ -98,7 +98,7 @@ var packages = []row{
 	{
 		path:    "cmd/licet/internal/bulk",
 		purpose: "moves licenses between a service and CSV files",
-		imports: []string{"client", "licensing"},
+		imports: []string{"client", "licensing", "licensing/money"},
 		thirdParty: []string{
 			"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil",
 		},
@@ -128,7 +128,7 @@ var packages = []row{
 			"handlers/connection", "handlers/docs", "handlers/paypage", "handlers/signature", "payment",
 			"delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard",
 			"metrics/tracing", "metrics",
-			"internal/fair", "licensing/keyring", "licensing", "docs/reference", "receipt",
+			"internal/fair", "licensing/keyring", "licensing", "licensing/money", "docs/reference", "receipt",
 		},
 	},
 	{
@@ -158,7 +158,7 @@ var packages = []row{
 	{
 		path:    "handlers/paypage",
 		purpose: "the HTML pages where buyers pay",
-		imports: []string{"licensing"},
+		imports: []string{"licensing/money"},
 	},
 	{
 		path:       "handlers/signature",
@@ -185,7 +185,7 @@ var packages = []row{
 	{
 		path:       "payment/stripe",
 		purpose:    "the payment provider Stripe",
-		imports:    []string{"payment", "licensing"},
+		imports:    []string{"payment", "licensing", "licensing/money"},
 		thirdParty: []string{"github.com/stripe/stripe-go/v86/..."},
 	},
 	{
@@ -390,7 +390,17 @@ var packages = []row{
 	{
 		path:       "licensing",
 		purpose:    "the rules: what a license, an order and a product are, and which changes are legal",
-		thirdParty: []string{"github.com/bojanz/currency", "golang.org/x/text/unicode/norm"},
+		thirdParty: []string{"golang.org/x/text/unicode/norm"},
+		forbidden: []string{
+			"crypto/rand", "database/...", "io/fs", "log/...", "math/rand/...", "net", "net/http/...", "os/...",
+			"syscall",
+		},
+		noClock: true,
+	},
+	{
+		path:       "licensing/money",
+		purpose:    "currencies and amounts",
+		thirdParty: []string{"github.com/bojanz/currency"},
 		forbidden: []string{
 			"crypto/rand", "database/...", "io/fs", "log/...", "math/rand/...", "net", "net/http/...", "os/...",
 			"syscall",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"licet/licensing"
+	"licet/licensing/money"
 )
 
 // The tables follow https://docs.stripe.com/currencies as of July 2026. Certain are the currencies without decimals,
@@ -51,7 +52,7 @@ func exponent(currency string) (decimals int, ok bool) {
 	case strings.Contains(threeDecimal, currency):
 		return 3, true
 	}
-	return 2, strings.Contains(hundredfold, currency) || licensing.CurrencyExponent(currency) == 2
+	return 2, strings.Contains(hundredfold, currency) || money.Exponent(currency) == 2
 }
 
 // step returns the smallest difference between two amounts that Stripe charges in a currency, in Stripe's minor units.
@@ -72,10 +73,10 @@ func factors(currency string) (times, by int64, err error) {
 		return 0, 0, errCurrency
 	}
 	times, by = 1, 1
-	for n := licensing.CurrencyExponent(currency); n < decimals; n++ {
+	for n := money.Exponent(currency); n < decimals; n++ {
 		times *= 10
 	}
-	for n := decimals; n < licensing.CurrencyExponent(currency); n++ {
+	for n := decimals; n < money.Exponent(currency); n++ {
 		by *= 10
 	}
 	return times, by, nil

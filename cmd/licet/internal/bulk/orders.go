@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"licet/client"
-	"licet/licensing"
+	"licet/licensing/money"
 )
 
 // OrderColumns returns the columns of an export of orders in order.
@@ -21,13 +21,13 @@ func OrderColumns() []string {
 func exportedOrder(o *client.Order) []string {
 	fee := ""
 	if o.Fee != nil {
-		fee = licensing.DecimalAmount(*o.Fee, o.Currency)
+		fee = money.Decimal(*o.Fee, o.Currency)
 	}
 	return []string{
 		guard(o.OrderNo), guard(o.Status), guard(o.ProductID), guard(o.BuyerEmail),
 		stamp(o.CreatedAt), stamp(o.PaidAt), stamp(o.RefundedAt),
-		guard(o.Currency), licensing.DecimalAmount(o.AmountPaid, o.Currency),
-		licensing.DecimalAmount(o.AmountRefunded, o.Currency), fee,
+		guard(o.Currency), money.Decimal(o.AmountPaid, o.Currency),
+		money.Decimal(o.AmountRefunded, o.Currency), fee,
 		guard(o.PaymentProvider), guard(o.PaymentReference), strconv.Itoa(max(o.Quantity, 1)),
 	}
 }

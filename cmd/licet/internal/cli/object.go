@@ -14,7 +14,7 @@ import (
 	"github.com/rivo/uniseg"
 
 	"licet/cmd/licet/internal/terminal"
-	"licet/licensing"
+	"licet/licensing/money"
 )
 
 // member is one member of a JSON object. Objects print all their members in the order of the response, so that members
@@ -86,7 +86,7 @@ func amount(value json.RawMessage, currency string) string {
 	if err != nil || minor < 0 {
 		return cell(value)
 	}
-	return licensing.DecimalAmount(minor, currency) + " " + currency
+	return money.Decimal(minor, currency) + " " + currency
 }
 
 // timestamp matches a time of the service.

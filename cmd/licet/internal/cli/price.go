@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"licet/licensing"
+	"licet/licensing/money"
 )
 
 // price holds the flags that name the amount of an order: --amount in minor units, or --price with decimals.
@@ -36,11 +37,11 @@ func (p *price) minor(cmd *cobra.Command) (int64, error) {
 	if !cmd.Flags().Changed("price") {
 		return p.amount, nil
 	}
-	code, known := licensing.ParseCurrency(p.currency)
+	code, known := money.ParseCurrency(p.currency)
 	if !known {
 		return 0, BadUsage("--currency is %q: write an ISO 4217 code such as USD", p.currency)
 	}
-	digits := licensing.CurrencyExponent(code)
+	digits := money.Exponent(code)
 	whole, fraction, pointed := strings.Cut(p.decimal, ".")
 	written := whole != "" && (!pointed || fraction != "") && strings.Trim(whole+fraction, "0123456789") == ""
 	if !written || len(fraction) > digits {

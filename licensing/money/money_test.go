@@ -1,4 +1,4 @@
-package licensing
+package money
 
 import (
 	"math"
@@ -28,16 +28,16 @@ var exponents = map[int]string{
 	4: `CLF UYW`,
 }
 
-func TestCurrencyExponentOfEveryCode(t *testing.T) {
+func TestExponentOfEveryCode(t *testing.T) {
 	var listed []string
 	for exponent, codes := range exponents {
 		for _, code := range strings.Fields(codes) {
 			listed = append(listed, code)
-			if got := CurrencyExponent(code); got != exponent {
-				t.Errorf("CurrencyExponent(%s) = %d, want %d", code, got, exponent)
+			if got := Exponent(code); got != exponent {
+				t.Errorf("Exponent(%s) = %d, want %d", code, got, exponent)
 			}
-			if got := CurrencyExponent(strings.ToLower(code)); got != exponent {
-				t.Errorf("CurrencyExponent(%s) = %d, want %d", strings.ToLower(code), got, exponent)
+			if got := Exponent(strings.ToLower(code)); got != exponent {
+				t.Errorf("Exponent(%s) = %d, want %d", strings.ToLower(code), got, exponent)
 			}
 			if digits, ok := currency.GetDigits(code); !ok || int(digits) != exponent {
 				t.Errorf("the library gives %s %d digits (known: %v), want %d", code, digits, ok, exponent)
@@ -51,10 +51,10 @@ func TestCurrencyExponentOfEveryCode(t *testing.T) {
 	}
 }
 
-func TestCurrencyExponentOfWithdrawnCode(t *testing.T) {
+func TestExponentOfWithdrawnCode(t *testing.T) {
 	for _, code := range []string{"BGN", "HRK", "ZZZ", ""} {
-		if got := CurrencyExponent(code); got != 2 {
-			t.Errorf("CurrencyExponent(%q) = %d, want 2", code, got)
+		if got := Exponent(code); got != 2 {
+			t.Errorf("Exponent(%q) = %d, want 2", code, got)
 		}
 	}
 }
@@ -86,11 +86,11 @@ func TestParseCurrency(t *testing.T) {
 	refuses("uſd", "ıqd", "ＵＳＤ", "\xffSD", "US\x00")                // letters that only look or fold like it
 }
 
-func TestFormatAmount(t *testing.T) {
+func TestFormat(t *testing.T) {
 	f := func(minor int64, code, locale, want string) {
 		t.Helper()
-		if got := FormatAmount(minor, code, locale); got != want {
-			t.Errorf("FormatAmount(%d, %q, %q) = %q, want %q", minor, code, locale, got, want)
+		if got := Format(minor, code, locale); got != want {
+			t.Errorf("Format(%d, %q, %q) = %q, want %q", minor, code, locale, got, want)
 		}
 	}
 	f(4900, "USD", "en", "$49.00")
@@ -129,12 +129,12 @@ func TestFormatAmount(t *testing.T) {
 }
 
 // Every currency shows all digits of its minor unit, no more and no fewer.
-func TestFormatAmountOfEveryCode(t *testing.T) {
+func TestFormatOfEveryCode(t *testing.T) {
 	for _, code := range currency.GetCurrencyCodes() {
 		for _, locale := range []string{"en", "de", "ar", "fa", "hi", "sr-Latn"} {
-			got := FormatAmount(123456789012, code, locale)
+			got := Format(123456789012, code, locale)
 			if got == "" || !utf8.ValidString(got) {
-				t.Fatalf("FormatAmount of %s in %s = %q", code, locale, got)
+				t.Fatalf("Format of %s in %s = %q", code, locale, got)
 			}
 			if locale != "en" {
 				continue
@@ -145,10 +145,25 @@ func TestFormatAmountOfEveryCode(t *testing.T) {
 				}
 				return r
 			}, got)
-			tail := map[int]string{0: ",012", 2: ".12", 3: ".012", 4: ".9012"}[CurrencyExponent(code)]
+			tail := map[int]string{0: ",012", 2: ".12", 3: ".012", 4: ".9012"}[Exponent(code)]
 			if digits != "123456789012" || !strings.HasSuffix(got, tail) {
-				t.Errorf("FormatAmount of %s = %q", code, got)
+				t.Errorf("Format of %s = %q", code, got)
 			}
+		}
+	}
+}
+
+func TestDecimal(t *testing.T) {
+	for want, of := range map[string]struct {
+		minor int64
+		code  string
+	}{
+		"49.05": {4905, "USD"}, "0.00": {0, "EUR"}, "0.07": {7, "usd"}, "-0.07": {-7, "USD"}, "4900": {4900, "JPY"},
+		"0": {0, "JPY"}, "-5": {-5, "JPY"}, "0.007": {7, "KWD"}, "1.0000": {10000, "CLF"},
+		"-92233720368547758.08": {math.MinInt64, "USD"},
+	} {
+		if got := Decimal(of.minor, of.code); got != want {
+			t.Errorf("%d %s is %s, want %s", of.minor, of.code, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package licensing
+package money
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ func ParseCurrency(code string) (canonical string, ok bool) {
 	return canonical, true
 }
 
-// CurrencyExponent returns the number of decimal digits between a currency and its minor unit, in
+// Exponent returns the number of decimal digits between a currency and its minor unit, in
 // which amounts are stored: 2 for USD, 0 for JPY. It follows ISO 4217. For a code that is no longer in
 // force it returns 2, the usual number.
 //
@@ -33,7 +33,7 @@ func ParseCurrency(code string) (canonical string, ok bool) {
 // The library follows ISO too (as of v1.4.2), but both may change: UGX once had 2 digits. CLDR, the
 // source of the library's other data, counts the coins in use and gives IQD, RSD and LBP no digits. An
 // upgrade must never turn 12.34 into 1,234. A test fails when the library and the table differ.
-func CurrencyExponent(code string) int {
+func Exponent(code string) int {
 	switch strings.ToUpper(code) {
 	case "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG",
 		"RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF":
@@ -47,10 +47,10 @@ func CurrencyExponent(code string) int {
 	}
 }
 
-// DecimalAmount returns an amount of minor units as a decimal number, independent of the locale: 49.00 for USD, 4900
+// Decimal returns an amount of minor units as a decimal number, independent of the locale: 49.00 for USD, 4900
 // for JPY.
-func DecimalAmount(minor int64, code string) string {
-	digits, magnitude, sign := CurrencyExponent(code), uint64(minor), ""
+func Decimal(minor int64, code string) string {
+	digits, magnitude, sign := Exponent(code), uint64(minor), ""
 	if minor < 0 {
 		magnitude, sign = -magnitude, "-"
 	}
@@ -61,15 +61,15 @@ func DecimalAmount(minor int64, code string) string {
 	return sign + text
 }
 
-// FormatAmount formats an amount of minor units for people, as the locale does: "$49.00" in "en",
+// Format formats an amount of minor units for people, as the locale does: "$49.00" in "en",
 // "49,00 $" in "de". It is exact for any size. An unknown locale is treated as English. The text
 // contains no-break spaces: it is for display, not for parsing.
-func FormatAmount(minor int64, code, locale string) string {
+func Format(minor int64, code, locale string) string {
 	l := currency.NewLocale(locale)
 	if l.Language == "" { // the library would find no pattern and return ""
 		l = currency.NewLocale("en")
 	}
-	exponent := CurrencyExponent(code)
+	exponent := Exponent(code)
 	f := currency.NewFormatter(l)
 	f.MinDigits, f.MaxDigits = uint8(exponent), uint8(exponent)
 
