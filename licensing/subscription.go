@@ -67,10 +67,12 @@ func (o *Order) begin(subscription string, paidEnd, now time.Time) {
 	}
 }
 
-// endSubscription makes a sweep end the subscription at the provider, at once: no more is to be paid.
+// endSubscription makes a sweep end the subscription at the provider, at once: no more is to be paid. It raises the
+// count of answers: the answer to an earlier question must not put off the end.
 func (o *Order) endSubscription(now time.Time) {
 	if o.Renews() {
 		o.EndDue, o.AskAt = true, now
+		o.Answers++
 	}
 }
 
