@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"licet/licensing"
@@ -21,6 +22,8 @@ const (
 	// eventPageTime is for the questions about the objects of a page: a reading begins no page with less time left, but
 	// reads one page at least.
 	eventPageTime = 8 * time.Second
+	// eventReadings bounds the readings of one call of AskProviderEvents, which go on while there are more events.
+	eventReadings = 4
 	// eventFailures is after how many failed pages a reading still goes on, with the event that has failed.
 	eventFailures = 16
 	// The service asks again about an object whose state it can't record for at least this time, and at least so often.
@@ -67,6 +70,7 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 	for i, source := range sources {
 		owners[i], shared[source.Owner] = source.Owner, source.Shared
 	}
+	var more atomic.Bool
 	read := func(ctx context.Context, reading *service.EventReading) error {
 		r := eventReader{
 			callbacks: d.callbacks, provider: d.providers.Of(reading.Owner), reading: reading,
@@ -75,9 +79,21 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 		if r.provider == nil {
 			return nil
 		}
-		return r.read(ctx)
+		err := r.read(ctx)
+		if r.more {
+			more.Store(true)
+		}
+		return err
 	}
-	return d.node.EachProviderEvents(ctx, owners, read)
+	var failed error
+	for range eventReadings {
+		more.Store(false)
+		failed = errors.Join(failed, d.node.EachProviderEvents(ctx, owners, read))
+		if !more.Load() || ctx.Err() != nil {
+			break
+		}
+	}
+	return failed
 }
 
 // eventReader reads the events of one account in one reading.
@@ -87,10 +103,11 @@ type eventReader struct {
 	reading  *service.EventReading
 	shared   func(licensing.Owner) bool
 	done     map[Object]bool // recorded or given up in this reading
+	more     bool            // the time was over before the events
 }
 
 // read reads pages while there is time, and stores how far it has come after each. It sends one request at a time. The
-// last part of the time is for storing.
+// last part of the time is for storing. If there are more pages, the next reading may begin at once.
 func (r *eventReader) read(ctx context.Context) error {
 	work, cancel := ctx, context.CancelFunc(func() {})
 	if deadline, bounded := ctx.Deadline(); bounded {
@@ -112,6 +129,9 @@ func (r *eventReader) read(ctx context.Context) error {
 			return err
 		}
 		if deadline, bounded := work.Deadline(); bounded && time.Until(deadline) < eventPageTime {
+			if r.more = more; more {
+				r.reading.Rest = 0
+			}
 			break
 		}
 	}

@@ -211,6 +211,30 @@ func TestProviderEventsInReadings(t *testing.T) {
 	}
 }
 
+// TestProviderEventsGoOn: if the time for a reading is over before the events, the sweep goes on with another reading.
+func TestProviderEventsGoOn(t *testing.T) {
+	w := newFixture(t)
+	g := newGazette(w)
+	_, desk := w.open(w.store, g)
+	var orders []licensing.Order
+	for i := range 2*gazettePage + 1 {
+		o := w.paid()
+		orders = append(orders, o)
+		g.print(g.set(o, fmt.Sprint("re_", i), "", 30, payment.OutcomeDone))
+	}
+	w.clock.advance(6 * time.Minute)
+	short, cancel := context.WithTimeout(w.ctx, 9*time.Second) // a reading reads one page
+	defer cancel()
+	if err := desk.AskProviderEvents(short, []payment.EventSource{{Owner: owner}}); err != nil {
+		t.Error(err)
+	}
+	for i, o := range orders {
+		if now := w.now(o); now.Refunded != 30 {
+			t.Errorf("order %d: %d of it is refunded", i, now.Refunded)
+		}
+	}
+}
+
 // TestProviderEventsOfOthers: an account at the provider that others share says nothing about an owner who has an
 // account of the own.
 func TestProviderEventsOfOthers(t *testing.T) {
