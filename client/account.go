@@ -2,6 +2,9 @@ package client
 
 import "context"
 
+// AccountService reads and changes the settings of the account and mode of the API key.
+type AccountService struct{ client *Client }
+
 // The ways to match external keys.
 const (
 	MatchExact   = "exact"
@@ -27,10 +30,10 @@ type Account struct {
 	BudgetKeys      int64  `json:"budget_keys"`
 }
 
-// Account returns the account and mode of the API key.
-func (c *Client) Account(ctx context.Context, options ...CallOption) (*Account, error) {
+// Get returns the account and mode of the API key.
+func (s *AccountService) Get(ctx context.Context, options ...CallOption) (*Account, error) {
 	a := new(Account)
-	if err := c.do(ctx, "GET /v1/account", nil, nil, nil, a, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/account", nil, nil, nil, a, options); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -43,12 +46,10 @@ type AccountUpdate struct {
 	ExpiringDays []int `json:"expiring_days,omitzero"`
 }
 
-// UpdateAccount changes the settings of the account and mode of the API key.
-func (c *Client) UpdateAccount(
-	ctx context.Context, update AccountUpdate, options ...CallOption,
-) (*Account, error) {
+// Update changes the settings of the account and mode of the API key.
+func (s *AccountService) Update(ctx context.Context, update AccountUpdate, options ...CallOption) (*Account, error) {
 	a := new(Account)
-	if err := c.do(ctx, "PATCH /v1/account", nil, nil, update, a, options); err != nil {
+	if err := s.client.do(ctx, "PATCH /v1/account", nil, nil, update, a, options); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -31,7 +31,7 @@ type ReceiptRequest struct {
 	ReceiptSeconds int    `json:"receipt_seconds,omitempty"`
 	Nonce          string `json:"nonce,omitempty"` // of up to 255 characters, which the receipt repeats
 	// DeviceKey is an Ed25519 public key of the device, 32 bytes in base64url: it may give the device slot back, see
-	// [Client.ReleaseSeat]. It needs a Nonce.
+	// [ReceiptService.ReleaseSeat]. It needs a Nonce.
 	DeviceKey string `json:"device_key,omitempty"`
 }
 

@@ -14,7 +14,23 @@ import (
 
 // Client calls a service with one API key, or without one. It is safe for concurrent use. Goroutines should share
 // a Client, and with it the connections.
+//
+// The methods of Client are for installed programs. The methods of its services are for shops, and need an API key.
 type Client struct {
+	Account       *AccountService
+	APIKeys       *APIKeyService
+	Events        *EventService
+	Licenses      *LicenseService
+	Orders        *OrderService
+	Products      *ProductService
+	Receipts      *ReceiptService
+	Redactions    *RedactionService
+	Reports       *ReportService
+	Rollouts      *RolloutService
+	Sandbox       *SandboxService
+	Subscriptions *SubscriptionService
+	Webhooks      *WebhookService
+
 	base      string // without a trailing slash
 	apiKey    string
 	signer    *signer // nil: the client does not sign requests
@@ -58,8 +74,8 @@ func WithUserAgent(program string) Option {
 const defaultRetryFor = 30 * time.Second
 
 // New returns a client of the service at an address, such as https://licenses.example.com. A client without an API
-// key is for end users: only [Client.Activate], [Client.Validate] and [Client.Deactivate] work. With an API key,
-// these find only the licenses of the key's account and mode.
+// key is for installed programs: only the methods of [Client] work. With an API key, these methods find only the
+// licenses of the key's account and mode.
 func New(address, apiKey string, options ...Option) (*Client, error) {
 	base, err := parseBase(address)
 	if err != nil {
@@ -77,6 +93,19 @@ func New(address, apiKey string, options ...Option) (*Client, error) {
 		now:       time.Now,
 		newKey:    rand.Text,
 	}
+	c.Account = &AccountService{c}
+	c.APIKeys = &APIKeyService{c}
+	c.Events = &EventService{c}
+	c.Licenses = &LicenseService{c}
+	c.Orders = &OrderService{c}
+	c.Products = &ProductService{c}
+	c.Receipts = &ReceiptService{c}
+	c.Redactions = &RedactionService{c}
+	c.Reports = &ReportService{c}
+	c.Rollouts = &RolloutService{c}
+	c.Sandbox = &SandboxService{c}
+	c.Subscriptions = &SubscriptionService{c}
+	c.Webhooks = &WebhookService{c}
 	for _, option := range options {
 		option(c)
 	}

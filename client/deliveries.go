@@ -26,9 +26,9 @@ type DeliveryAttempt struct {
 	Failure    string    `json:"failure"` // a fixed word; empty: delivered
 }
 
-// ListWebhookDeliveries reads a page of the deliveries to an endpoint with a status. An empty status selects the
+// ListDeliveries reads a page of the deliveries to an endpoint with a status. An empty status selects the
 // pending deliveries, then the dead ones, and then the latest successful ones.
-func (c *Client) ListWebhookDeliveries(
+func (s *WebhookService) ListDeliveries(
 	ctx context.Context, id, status string, page Page, options ...CallOption,
 ) (*List[Delivery], error) {
 	var listed struct {
@@ -36,23 +36,18 @@ func (c *Client) ListWebhookDeliveries(
 		Next       string     `json:"next_cursor"`
 	}
 	const route = "GET /v1/webhook_endpoints/{endpoint_id}/deliveries"
-	err := c.do(ctx, route, []string{id}, page.query("status", status), nil, &listed, options)
+	err := s.client.do(ctx, route, []string{id}, page.query("status", status), nil, &listed, options)
 	if err != nil {
 		return nil, err
 	}
 	return &List[Delivery]{listed.Deliveries, listed.Next}, nil
 }
 
-// WebhookDeliveries yields the deliveries of all pages of ListWebhookDeliveries.
-func (c *Client) WebhookDeliveries(ctx context.Context, id, status string) iter.Seq2[Delivery, error] {
+// AllDeliveries yields the deliveries of all pages of ListDeliveries.
+func (s *WebhookService) AllDeliveries(ctx context.Context, id, status string) iter.Seq2[Delivery, error] {
 	return allPages(listPage, func(page Page) (*List[Delivery], error) {
-		return c.ListWebhookDeliveries(ctx, id, status, page)
+		return s.ListDeliveries(ctx, id, status, page)
 	})
-}
-
-// Webhooks yields all webhook endpoints, the newest first.
-func (c *Client) Webhooks(ctx context.Context) iter.Seq2[Webhook, error] {
-	return allPages(listPage, func(page Page) (*List[Webhook], error) { return c.ListWebhooks(ctx, page) })
 }
 
 // WebhookReplay selects events to deliver again: one event, a range, or all dead deliveries.
@@ -65,9 +60,10 @@ type WebhookReplay struct {
 	Dead  bool   `json:"dead,omitempty"`
 }
 
-// ReplayWebhook requests that the service delivers events to an endpoint again. It returns when the service has
+// Replay requests that the service delivers events to an endpoint again. It returns when the service has
 // stored the request, before the deliveries.
-func (c *Client) ReplayWebhook(ctx context.Context, id string, replay WebhookReplay, options ...CallOption) error {
+func (s *WebhookService) Replay(ctx context.Context, id string, replay WebhookReplay, options ...CallOption) error {
 	var accepted struct{}
-	return c.do(ctx, "POST /v1/webhook_endpoints/{endpoint_id}/replay", []string{id}, nil, replay, &accepted, options)
+	const route = "POST /v1/webhook_endpoints/{endpoint_id}/replay"
+	return s.client.do(ctx, route, []string{id}, nil, replay, &accepted, options)
 }

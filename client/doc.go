@@ -1,6 +1,7 @@
-// Package client calls a Licet service from Go: one method for each route of
-// docs/reference/api.md. Package client/webhook receives webhooks, and package cmd/licet/internal/cli holds the
-// commands that call this client.
+// Package client calls a Licet service from Go: one method for each route of docs/reference/api.md. Installed programs
+// call the methods of [Client], such as [Client.Activate]. Shops call the methods of the services that are fields of
+// Client, such as [OrderService.Create] of Client.Orders. Package client/webhook receives webhooks, and package
+// cmd/licet/internal/cli holds the commands that call this client.
 //
 // The requests and responses here, such as [NewOrder] and [Order], are exported structs with json tags. The service has
 // structs of its own for the same JSON, in package handlers: unexported, with tags of paths and queries and a check
@@ -10,9 +11,9 @@
 // A shop creates an order, sends its customer to the pay page, and later reads the order again:
 //
 //	shop, err := client.New("https://licenses.example.com", os.Getenv("LICET_API_KEY"))
-//	order, err := shop.CreateOrder(ctx, client.NewOrder{ProductID: "editor", Amount: 4900, Currency: "USD"})
+//	order, err := shop.Orders.Create(ctx, client.NewOrder{ProductID: "editor", Amount: 4900, Currency: "USD"})
 //	// … the customer pays at order.PayURL …
-//	order, err = shop.Order(ctx, order.OrderNo)
+//	order, err = shop.Orders.Get(ctx, order.OrderNo)
 //	fmt.Println(order.Status, order.LicenseKey)
 //
 // The program that the shop sold activates its license on the device where it runs. The program has no API
@@ -44,15 +45,15 @@
 // and starts again. The client gives up after 30 seconds, or the time set by [RetryFor], or when ctx ends, and
 // returns the last error.
 //
-// Some responses can't be repeated: the service shows the secrets of [Client.CreateKey], [Client.RotateKey],
-// [Client.CreateWebhook] and [Client.RotateWebhook] once. If such a response is lost, the method returns
+// Some responses can't be repeated: the service shows the secrets of [APIKeyService.Create], [APIKeyService.Rotate],
+// [WebhookService.Create] and [WebhookService.Rotate] once. If such a response is lost, the method returns
 // [ErrSecretLost].
 //
 // # Lists
 //
-// Methods like [Client.ListOrders] read one page. Methods like [Client.Orders] read page after page:
+// Methods like [OrderService.List] read one page. Methods like [OrderService.All] read page after page:
 //
-//	for order, err := range shop.Orders(ctx, client.OrderFilter{Status: "paid"}) {
+//	for order, err := range shop.Orders.All(ctx, client.OrderFilter{Status: "paid"}) {
 //		if err != nil {
 //			return err
 //		}
@@ -61,14 +62,16 @@
 //
 // # Files
 //
-//   - client.go: the client and its options
+//   - client.go: the client, its services and its options
 //   - request.go: one call: its path, its body, its headers
 //   - retry.go: sends a call until it succeeds, fails for good, or its time is over
 //   - response.go: reads a response, or reports that no Licet service has responded
 //   - errors.go: the error of a refused request as a client decodes it, and the reasons of errors
 //   - signing.go: signs requests with the API secret
 //   - lists.go: pages, and iterators over all pages of a list
-//   - orders.go: orders, and sandbox payments
+//   - orders.go: orders, their payments and refunds
+//   - subscriptions.go: the subscriptions of orders
+//   - sandbox.go: payments of the sandbox, and what else happens to its orders
 //   - products.go: products
 //   - rollouts.go: rollouts of a product's terms to earlier licenses
 //   - licenses.go: licenses, their changes, and their devices
@@ -77,7 +80,7 @@
 //   - entitlements.go: what a license lets its user do
 //   - keys.go: API keys
 //   - account.go: the settings of an account, how much it stores, and its budget
-//   - receiptkeys.go: the keys that sign receipts
+//   - receiptkeys.go: the keys that sign receipts, and receipts for devices without network
 //   - documents.go: the open documents: sets of receipt keys, lists of revocations
 //   - redactions.go: removal of a buyer's personal data
 //   - reports.go: reports of sales

@@ -29,7 +29,7 @@ func TestDocsOfAnError(t *testing.T) {
 			`"retryable":false,"request_id":"r","docs_url":"/docs/errors#40403"}}`)
 	}))
 	t.Cleanup(server.Close)
-	_, err := newClient(t, server.URL, "lk_test_x").Order(t.Context(), "ord_1")
+	_, err := newClient(t, server.URL, "lk_test_x").Orders.Get(t.Context(), "ord_1")
 	if e := refused(t, err, 40403); e.DocsURL != "/docs/errors#40403" {
 		t.Errorf("%+v", e)
 	}
@@ -38,7 +38,7 @@ func TestDocsOfAnError(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	shop := newShop(t, nil)
-	_, err := shop.CreateOrder(t.Context(), client.NewOrder{Amount: -1, Currency: "XXQ", ProductID: "editor"})
+	_, err := shop.Orders.Create(t.Context(), client.NewOrder{Amount: -1, Currency: "XXQ", ProductID: "editor"})
 	e := refused(t, err, 42200)
 	var fields []string
 	for _, f := range e.Fields {
@@ -51,19 +51,19 @@ func TestRefusals(t *testing.T) {
 	if !want.MatchString(err.Error()) {
 		t.Errorf("it reads %q", err)
 	}
-	_, err = newClient(t, service.URL, "lk_test_wrong").Order(t.Context(), "ord_1")
+	_, err = newClient(t, service.URL, "lk_test_wrong").Orders.Get(t.Context(), "ord_1")
 	refused(t, err, 40100)
-	_, err = newClient(t, service.URL, "").Order(t.Context(), "ord_1")
+	_, err = newClient(t, service.URL, "").Orders.Get(t.Context(), "ord_1")
 	refused(t, err, 40100)
-	_, err = newClient(t, service.URL+"/other", "").Order(t.Context(), "ord_1")
+	_, err = newClient(t, service.URL+"/other", "").Orders.Get(t.Context(), "ord_1")
 	refused(t, err, 40400)
-	_, err = newShop(t, []string{"orders"}).License(t.Context(), "LIC-1")
+	_, err = newShop(t, []string{"orders"}).Licenses.Get(t.Context(), "LIC-1")
 	refused(t, err, 40300)
-	_, err = shop.License(t.Context(), "LIC-1")
+	_, err = shop.Licenses.Get(t.Context(), "LIC-1")
 	refused(t, err, 40001)
 	for _, err := range []error{
-		second(shop.License(t.Context(), "")), second(shop.RemoveDevice(t.Context(), "LIC-1",
-			"")), second(shop.Order(t.Context(), "")),
+		second(shop.Licenses.Get(t.Context(), "")), second(shop.Licenses.RemoveDevice(t.Context(), "LIC-1",
+			"")), second(shop.Orders.Get(t.Context(), "")),
 	} {
 		if err == nil || !strings.HasSuffix(err.Error(), " is empty") {
 			t.Errorf("without what it is about: %v", err)
@@ -139,7 +139,7 @@ func TestOthersAtTheAddress(t *testing.T) {
 		}, 200, false},
 	} {
 		server := httptest.NewServer(c.answer)
-		_, err := newClient(t, server.URL, "", client.RetryFor(0)).Order(t.Context(), "ord_1")
+		_, err := newClient(t, server.URL, "", client.RetryFor(0)).Orders.Get(t.Context(), "ord_1")
 		if e := refused(t, err, 0); e.Status != c.status || e.Retryable != c.retryable ||
 			!strings.Contains(err.Error(), "no Licet service") {
 			t.Errorf("%s: %+v", name, e)
@@ -165,7 +165,7 @@ func TestUnansweredRequests(t *testing.T) {
 	for _, address := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1), odd.URL,
 		"http://licet.invalid"} {
 		var tries client.Response
-		_, err := newClient(t, address, "lk_test_1").Order(t.Context(), "ord_secret", client.Record(&tries))
+		_, err := newClient(t, address, "lk_test_1").Orders.Get(t.Context(), "ord_secret", client.Record(&tries))
 		var refused *client.Error
 		if err == nil || tries.Tries != 1 || errors.As(err, &refused) || strings.Contains(err.Error(), "ord_secret") ||
 			strings.Contains(err.Error(), "lk_test") ||
@@ -174,7 +174,7 @@ func TestUnansweredRequests(t *testing.T) {
 		}
 	}
 	var trust *tls.CertificateVerificationError
-	if _, err := newClient(t, secure.URL, "").Order(t.Context(), "ord_1"); !errors.As(err, &trust) {
+	if _, err := newClient(t, secure.URL, "").Orders.Get(t.Context(), "ord_1"); !errors.As(err, &trust) {
 		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
 }
@@ -191,7 +191,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if _, err := newClient(t, server.URL, "").Order(t.Context(), "ord_1"); err == nil ||
+	if _, err := newClient(t, server.URL, "").Orders.Get(t.Context(), "ord_1"); err == nil ||
 		!strings.Contains(err.Error(), "more than 64 MiB") {
 		t.Error(err)
 	}
@@ -215,14 +215,14 @@ func TestContextEndsACall(t *testing.T) {
 		cancel()
 		<-ended // a connection that is closed is an end of its own
 	}()
-	if _, err := newClient(t, "http://"+listener.Addr().String(), "").Order(ctx, "ord_1"); !errors.Is(err,
+	if _, err := newClient(t, "http://"+listener.Addr().String(), "").Orders.Get(ctx, "ord_1"); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("while it waits for an answer: %v", err)
 	}
 	// The same during the pause before a retry.
 	ctx, cancel = context.WithCancel(t.Context())
 	again := client.OnRetry(func(error, time.Duration) bool { cancel(); return true })
-	_, err = newClient(t, "http://"+closedPort(t), "", again).Order(ctx, "ord_1")
+	_, err = newClient(t, "http://"+closedPort(t), "", again).Orders.Get(ctx, "ord_1")
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "refused") {
 		t.Error(err)
 	}

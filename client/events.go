@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// EventService reads the feed of events.
+type EventService struct{ client *Client }
+
 // Event is a change of an order or a license, or the disabling of a webhook endpoint.
 type Event struct {
 	ID        string    `json:"id"`
@@ -106,9 +109,9 @@ type EventPage struct {
 // maxEventWait bounds the wait for a page of the feed. It is less than requestTimeout.
 const maxEventWait = 10 * time.Second
 
-// ListEvents reads a page of the feed. If there are no events, it waits for some, up to wait, and at most ten
+// List reads a page of the feed. If there are no events, it waits for some, up to wait, and at most ten
 // seconds. The page's cursor overrides the filter's After.
-func (c *Client) ListEvents(
+func (s *EventService) List(
 	ctx context.Context, filter EventFilter, page Page, wait time.Duration, options ...CallOption,
 ) (*EventPage, error) {
 	var listed struct {
@@ -120,33 +123,33 @@ func (c *Client) ListEvents(
 	if seconds := int(min(wait, maxEventWait).Seconds()); seconds > 0 {
 		query.Set("wait", strconv.Itoa(seconds))
 	}
-	if err := c.do(ctx, "GET /v1/events", nil, query, nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/events", nil, query, nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &EventPage{listed.Events, listed.Next, listed.More}, nil
 }
 
-// Event returns an event by its id.
-func (c *Client) Event(ctx context.Context, id string, options ...CallOption) (*Event, error) {
+// Get returns an event by its id.
+func (s *EventService) Get(ctx context.Context, id string, options ...CallOption) (*Event, error) {
 	e := new(Event)
-	if err := c.do(ctx, "GET /v1/events/{event_id}", []string{id}, nil, nil, e, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/events/{event_id}", []string{id}, nil, nil, e, options); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// ListLicenseEvents reads a page of a license's events, the newest first.
-func (c *Client) ListLicenseEvents(
+// ListEvents reads a page of a license's events, the newest first.
+func (s *LicenseService) ListEvents(
 	ctx context.Context, licenseKey string, page Page, options ...CallOption,
 ) (*List[Event], error) {
-	return c.history(ctx, "GET /v1/licenses/{license_key}/events", licenseKey, page, options)
+	return s.client.history(ctx, "GET /v1/licenses/{license_key}/events", licenseKey, page, options)
 }
 
-// ListOrderEvents reads a page of an order's events, the newest first.
-func (c *Client) ListOrderEvents(
+// ListEvents reads a page of an order's events, the newest first.
+func (s *OrderService) ListEvents(
 	ctx context.Context, orderNo string, page Page, options ...CallOption,
 ) (*List[Event], error) {
-	return c.history(ctx, "GET /v1/orders/{order_no}/events", orderNo, page, options)
+	return s.client.history(ctx, "GET /v1/orders/{order_no}/events", orderNo, page, options)
 }
 
 // history reads a page of the events of the order or license with the given id.
@@ -163,43 +166,43 @@ func (c *Client) history(
 	return &List[Event]{listed.Events, listed.Next}, nil
 }
 
-// LicenseEvents yields all retained events of a license, the newest first.
-func (c *Client) LicenseEvents(ctx context.Context, licenseKey string) iter.Seq2[Event, error] {
+// AllEvents yields all retained events of a license, the newest first.
+func (s *LicenseService) AllEvents(ctx context.Context, licenseKey string) iter.Seq2[Event, error] {
 	return allPages(listPage, func(page Page) (*List[Event], error) {
-		return c.ListLicenseEvents(ctx, licenseKey, page)
+		return s.ListEvents(ctx, licenseKey, page)
 	})
 }
 
-// OrderEvents yields all retained events of an order, the newest first.
-func (c *Client) OrderEvents(ctx context.Context, orderNo string) iter.Seq2[Event, error] {
-	return allPages(listPage, func(page Page) (*List[Event], error) { return c.ListOrderEvents(ctx, orderNo, page) })
+// AllEvents yields all retained events of an order, the newest first.
+func (s *OrderService) AllEvents(ctx context.Context, orderNo string) iter.Seq2[Event, error] {
+	return allPages(listPage, func(page Page) (*List[Event], error) { return s.ListEvents(ctx, orderNo, page) })
 }
 
-// Events yields all events that match a filter, the oldest first, up to the current end of the feed.
-func (c *Client) Events(ctx context.Context, filter EventFilter) iter.Seq2[Event, error] {
-	return c.feed(ctx, filter, false)
+// All yields all events that match a filter, the oldest first, up to the current end of the feed.
+func (s *EventService) All(ctx context.Context, filter EventFilter) iter.Seq2[Event, error] {
+	return s.feed(ctx, filter, false)
 }
 
-// FollowEvents yields events like Events, and then waits for more, until ctx ends or retries of an error take too
+// Follow yields events like All, and then waits for more, until ctx ends or retries of an error take too
 // long. To resume, even in another process, set After to the id of the last processed event: that neither skips nor
 // repeats events.
-func (c *Client) FollowEvents(ctx context.Context, filter EventFilter) iter.Seq2[Event, error] {
-	return c.feed(ctx, filter, true)
+func (s *EventService) Follow(ctx context.Context, filter EventFilter) iter.Seq2[Event, error] {
+	return s.feed(ctx, filter, true)
 }
 
 // emptyPause is the shortest time between two empty pages: a service that shuts down ends all waits at once.
 const emptyPause = time.Second
 
 // feed yields events, and with follow waits for more.
-func (c *Client) feed(ctx context.Context, filter EventFilter, follow bool) iter.Seq2[Event, error] {
+func (s *EventService) feed(ctx context.Context, filter EventFilter, follow bool) iter.Seq2[Event, error] {
 	var wait time.Duration
 	if follow {
 		wait = maxEventWait
 	}
 	return func(yield func(Event, error) bool) {
 		for at := (Page{Limit: listPage}); ; {
-			started := c.now()
-			page, err := c.ListEvents(ctx, filter, at, wait)
+			started := s.client.now()
+			page, err := s.List(ctx, filter, at, wait)
 			if err != nil {
 				yield(Event{}, err)
 				return
@@ -216,7 +219,7 @@ func (c *Client) feed(ctx context.Context, filter EventFilter, follow bool) iter
 			if !follow {
 				return
 			}
-			if len(page.Items) == 0 && c.now().Sub(started) < emptyPause {
+			if len(page.Items) == 0 && s.client.now().Sub(started) < emptyPause {
 				if err := sleep(ctx, emptyPause); err != nil {
 					yield(Event{}, err)
 					return

@@ -18,7 +18,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	order, err := shop.CreateOrder(ctx, client.NewOrder{ProductID: "sketch", Amount: 4900, Currency: "USD"},
+	order, err := shop.Orders.Create(ctx, client.NewOrder{ProductID: "sketch", Amount: 4900, Currency: "USD"},
 		client.IdempotencyKey("checkout-8114"))
 	if err != nil {
 		log.Fatal(err)
@@ -26,7 +26,7 @@ func Example() {
 	fmt.Println(order.Status)
 
 	// In test mode, this replaces the buyer, who would pay at order.PayURL.
-	if order, err = shop.PayOrderInSandbox(ctx, order.OrderNo); err != nil {
+	if order, err = shop.Sandbox.Pay(ctx, order.OrderNo); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(order.Status)
@@ -47,7 +47,7 @@ func Example() {
 		}
 	}
 
-	for license, err := range shop.Licenses(ctx, client.LicenseFilter{ProductID: "sketch"}) {
+	for license, err := range shop.Licenses.All(ctx, client.LicenseFilter{ProductID: "sketch"}) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -3,8 +3,12 @@ package client
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 )
+
+// APIKeyService creates and manages API keys.
+type APIKeyService struct{ client *Client }
 
 // Key describes an API key, without its text and its secret.
 type Key struct {
@@ -37,12 +41,12 @@ type NewKey struct {
 	RequireSignature bool      `json:"require_signature,omitempty"`
 }
 
-// CreateKey creates an API key of the same account and mode. The service shows the key and its secret once. If that
-// response is lost, CreateKey returns [ErrSecretLost] and the description of the key: revoke that key, which no
+// Create creates an API key of the same account and mode. The service shows the key and its secret once. If that
+// response is lost, Create returns [ErrSecretLost] and the description of the key: revoke that key, which no
 // program can use.
-func (c *Client) CreateKey(ctx context.Context, key NewKey, options ...CallOption) (*IssuedKey, error) {
+func (s *APIKeyService) Create(ctx context.Context, key NewKey, options ...CallOption) (*IssuedKey, error) {
 	k := new(IssuedKey)
-	if err := c.do(ctx, "POST /v1/keys", nil, nil, key, k, options); err != nil {
+	if err := s.client.do(ctx, "POST /v1/keys", nil, nil, key, k, options); err != nil {
 		return nil, err
 	}
 	if k.APIKey == "" {
@@ -51,19 +55,19 @@ func (c *Client) CreateKey(ctx context.Context, key NewKey, options ...CallOptio
 	return k, nil
 }
 
-// Key returns an API key by its id.
-func (c *Client) Key(ctx context.Context, id string, options ...CallOption) (*Key, error) {
-	return c.key(ctx, "GET /v1/keys/{key_id}", id, options)
+// Get returns an API key by its id.
+func (s *APIKeyService) Get(ctx context.Context, id string, options ...CallOption) (*Key, error) {
+	return s.key(ctx, "GET /v1/keys/{key_id}", id, options)
 }
 
-// RevokeKey revokes an API key. A revocation can't be undone.
-func (c *Client) RevokeKey(ctx context.Context, id string, options ...CallOption) (*Key, error) {
-	return c.key(ctx, "DELETE /v1/keys/{key_id}", id, options)
+// Revoke revokes an API key. A revocation can't be undone.
+func (s *APIKeyService) Revoke(ctx context.Context, id string, options ...CallOption) (*Key, error) {
+	return s.key(ctx, "DELETE /v1/keys/{key_id}", id, options)
 }
 
-func (c *Client) key(ctx context.Context, route, id string, options []CallOption) (*Key, error) {
+func (s *APIKeyService) key(ctx context.Context, route, id string, options []CallOption) (*Key, error) {
 	k := new(Key)
-	if err := c.do(ctx, route, []string{id}, nil, nil, k, options); err != nil {
+	if err := s.client.do(ctx, route, []string{id}, nil, nil, k, options); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -85,13 +89,14 @@ func (r Rotation) body() (in rotationBody) {
 	return in
 }
 
-// RotateKey replaces the secret of an API key. The service shows the new secret once. If that response is lost,
-// RotateKey returns [ErrSecretLost]: rotate the key again.
-func (c *Client) RotateKey(
+// Rotate replaces the secret of an API key. The service shows the new secret once. If that response is lost,
+// Rotate returns [ErrSecretLost]: rotate the key again.
+func (s *APIKeyService) Rotate(
 	ctx context.Context, id string, rotation Rotation, options ...CallOption,
 ) (*IssuedKey, error) {
 	k := new(IssuedKey)
-	if err := c.do(ctx, "POST /v1/keys/{key_id}/rotate", []string{id}, nil, rotation.body(), k, options); err != nil {
+	const route = "POST /v1/keys/{key_id}/rotate"
+	if err := s.client.do(ctx, route, []string{id}, nil, rotation.body(), k, options); err != nil {
 		return nil, err
 	}
 	if k.APISecret == "" {
@@ -101,14 +106,19 @@ func (c *Client) RotateKey(
 	return k, nil
 }
 
-// ListKeys reads a page of API keys, the newest first, including revoked and expired keys.
-func (c *Client) ListKeys(ctx context.Context, page Page, options ...CallOption) (*List[Key], error) {
+// List reads a page of API keys, the newest first, including revoked and expired keys.
+func (s *APIKeyService) List(ctx context.Context, page Page, options ...CallOption) (*List[Key], error) {
 	var listed struct {
 		Keys []Key  `json:"keys"`
 		Next string `json:"next_cursor"`
 	}
-	if err := c.do(ctx, "GET /v1/keys", nil, page.query(), nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/keys", nil, page.query(), nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[Key]{listed.Keys, listed.Next}, nil
+}
+
+// All yields all API keys of the account and mode, the newest first.
+func (s *APIKeyService) All(ctx context.Context) iter.Seq2[Key, error] {
+	return allPages(listPage, func(page Page) (*List[Key], error) { return s.List(ctx, page) })
 }

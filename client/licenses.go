@@ -3,8 +3,12 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 )
+
+// LicenseService issues and manages licenses.
+type LicenseService struct{ client *Client }
 
 // License is a license with its devices.
 type License struct {
@@ -79,12 +83,12 @@ type Grant struct {
 	CustomerReference string `json:"customer_reference,omitempty"`
 }
 
-// GrantLicenses issues licenses without an order.
-func (c *Client) GrantLicenses(ctx context.Context, grant Grant, options ...CallOption) ([]License, error) {
+// Grant issues licenses without an order.
+func (s *LicenseService) Grant(ctx context.Context, grant Grant, options ...CallOption) ([]License, error) {
 	var made struct {
 		Licenses []License `json:"licenses"`
 	}
-	err := c.do(ctx, "POST /v1/licenses", nil, nil, grant, &made, options)
+	err := s.client.do(ctx, "POST /v1/licenses", nil, nil, grant, &made, options)
 	return made.Licenses, err
 }
 
@@ -100,8 +104,8 @@ type LicenseFilter struct {
 	ExternalKey string
 }
 
-// ListLicenses reads a page of licenses, the newest first. With a BuyerEmail, those of orders come before granted ones.
-func (c *Client) ListLicenses(
+// List reads a page of licenses, the newest first. With a BuyerEmail, those of orders come before granted ones.
+func (s *LicenseService) List(
 	ctx context.Context, filter LicenseFilter, page Page, options ...CallOption,
 ) (*List[License], error) {
 	var listed struct {
@@ -111,16 +115,21 @@ func (c *Client) ListLicenses(
 	query := page.query("product_id", filter.ProductID, "status", filter.Status, "order_no", filter.OrderNo,
 		"buyer_email", filter.BuyerEmail, "customer_reference", filter.CustomerReference,
 		"external_key", filter.ExternalKey)
-	if err := c.do(ctx, "GET /v1/licenses", nil, query, nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/licenses", nil, query, nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[License]{listed.Licenses, listed.Next}, nil
 }
 
-// License returns a license by its id or its key. Use the id, here and in the methods below: the text is in the URL,
+// All yields all licenses that match a filter, the newest first.
+func (s *LicenseService) All(ctx context.Context, filter LicenseFilter) iter.Seq2[License, error] {
+	return allPages(listPage, func(page Page) (*List[License], error) { return s.List(ctx, filter, page) })
+}
+
+// Get returns a license by its id or its key. Use the id, here and in the methods below: the text is in the URL,
 // which proxies log.
-func (c *Client) License(ctx context.Context, licenseKey string, options ...CallOption) (*License, error) {
-	return c.license(ctx, "GET /v1/licenses/{license_key}", licenseKey, nil, options)
+func (s *LicenseService) Get(ctx context.Context, licenseKey string, options ...CallOption) (*License, error) {
+	return s.license(ctx, "GET /v1/licenses/{license_key}", licenseKey, nil, options)
 }
 
 // LicenseUpdate holds the changes of a license. A nil field changes nothing.
@@ -156,32 +165,32 @@ func orNull(text *string) any {
 	return *text
 }
 
-// UpdateLicense changes the device limit, the metadata, the entitlements and the customer of a license.
-func (c *Client) UpdateLicense(
+// Update changes the device limit, the metadata, the entitlements and the customer of a license.
+func (s *LicenseService) Update(
 	ctx context.Context, licenseKey string, update LicenseUpdate, options ...CallOption,
 ) (*License, error) {
-	return c.license(ctx, "PATCH /v1/licenses/{license_key}", licenseKey, update, options)
+	return s.license(ctx, "PATCH /v1/licenses/{license_key}", licenseKey, update, options)
 }
 
-// SuspendLicense suspends a license until it is reinstated. The reason may be empty.
-func (c *Client) SuspendLicense(
+// Suspend suspends a license until it is reinstated. The reason may be empty.
+func (s *LicenseService) Suspend(
 	ctx context.Context, licenseKey, reason string, options ...CallOption,
 ) (*License, error) {
-	return c.license(ctx, "POST /v1/licenses/{license_key}/suspend", licenseKey, changeReason{reason}, options)
+	return s.license(ctx, "POST /v1/licenses/{license_key}/suspend", licenseKey, changeReason{reason}, options)
 }
 
-// ReinstateLicense ends a suspension. The reason may be empty, and is not stored.
-func (c *Client) ReinstateLicense(
+// Reinstate ends a suspension. The reason may be empty, and is not stored.
+func (s *LicenseService) Reinstate(
 	ctx context.Context, licenseKey, reason string, options ...CallOption,
 ) (*License, error) {
-	return c.license(ctx, "POST /v1/licenses/{license_key}/reinstate", licenseKey, changeReason{reason}, options)
+	return s.license(ctx, "POST /v1/licenses/{license_key}/reinstate", licenseKey, changeReason{reason}, options)
 }
 
-// RevokeLicense revokes a license, which can't be undone. The reason may be empty.
-func (c *Client) RevokeLicense(
+// Revoke revokes a license, which can't be undone. The reason may be empty.
+func (s *LicenseService) Revoke(
 	ctx context.Context, licenseKey, reason string, options ...CallOption,
 ) (*License, error) {
-	return c.license(ctx, "POST /v1/licenses/{license_key}/revoke", licenseKey, changeReason{reason}, options)
+	return s.license(ctx, "POST /v1/licenses/{license_key}/revoke", licenseKey, changeReason{reason}, options)
 }
 
 // Renewal is the new end of a license. Set exactly one field.
@@ -190,11 +199,11 @@ type Renewal struct {
 	Extend    string    `json:"extend,omitempty"` // an ISO 8601 duration such as P1M or P30D
 }
 
-// RenewLicense changes the end of a license.
-func (c *Client) RenewLicense(
+// Renew changes the end of a license.
+func (s *LicenseService) Renew(
 	ctx context.Context, licenseKey string, renewal Renewal, options ...CallOption,
 ) (*License, error) {
-	return c.license(ctx, "POST /v1/licenses/{license_key}/renew", licenseKey, renewal, options)
+	return s.license(ctx, "POST /v1/licenses/{license_key}/renew", licenseKey, renewal, options)
 }
 
 // Reissue says how a license gets a new key.
@@ -205,11 +214,11 @@ type Reissue struct {
 	Overlap string `json:"overlap,omitempty"`
 }
 
-// ReissueLicense gives a license a new key, and returns the license with this key.
-func (c *Client) ReissueLicense(
+// Reissue gives a license a new key, and returns the license with this key.
+func (s *LicenseService) Reissue(
 	ctx context.Context, licenseKey string, reissue Reissue, options ...CallOption,
 ) (*License, error) {
-	return c.license(ctx, "POST /v1/licenses/{license_key}/reissue", licenseKey, reissue, options)
+	return s.license(ctx, "POST /v1/licenses/{license_key}/reissue", licenseKey, reissue, options)
 }
 
 // changeReason is the body of a change with an optional reason.
@@ -217,18 +226,18 @@ type changeReason struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func (c *Client) license(
+func (s *LicenseService) license(
 	ctx context.Context, route, licenseKey string, in any, options []CallOption,
 ) (*License, error) {
 	l := new(License)
-	if err := c.do(ctx, route, []string{licenseKey}, nil, in, l, options); err != nil {
+	if err := s.client.do(ctx, route, []string{licenseKey}, nil, in, l, options); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
 // ListDevices reads a page of the devices of a license.
-func (c *Client) ListDevices(
+func (s *LicenseService) ListDevices(
 	ctx context.Context, licenseKey string, page Page, options ...CallOption,
 ) (*List[Device], error) {
 	var listed struct {
@@ -236,10 +245,15 @@ func (c *Client) ListDevices(
 		Next    string   `json:"next_cursor"`
 	}
 	const route = "GET /v1/licenses/{license_key}/devices"
-	if err := c.do(ctx, route, []string{licenseKey}, page.query(), nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, route, []string{licenseKey}, page.query(), nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[Device]{listed.Devices, listed.Next}, nil
+}
+
+// AllDevices yields all devices of a license.
+func (s *LicenseService) AllDevices(ctx context.Context, licenseKey string) iter.Seq2[Device, error] {
+	return allPages(devicePage, func(page Page) (*List[Device], error) { return s.ListDevices(ctx, licenseKey, page) })
 }
 
 // Removal is the result of the removal of a device.
@@ -251,12 +265,12 @@ type Removal struct {
 }
 
 // RemoveDevice removes a device from a license. It needs an API key; see Deactivate for end users.
-func (c *Client) RemoveDevice(
+func (s *LicenseService) RemoveDevice(
 	ctx context.Context, licenseKey, deviceID string, options ...CallOption,
 ) (*Removal, error) {
 	r := new(Removal)
 	const route = "DELETE /v1/licenses/{license_key}/devices/{device_id}"
-	if err := c.do(ctx, route, []string{licenseKey, deviceID}, nil, nil, r, options); err != nil {
+	if err := s.client.do(ctx, route, []string{licenseKey, deviceID}, nil, nil, r, options); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"iter"
 	"net/url"
 	"strconv"
@@ -61,29 +60,4 @@ func allPages[T any](limit int, read func(Page) (*List[T], error)) iter.Seq2[T, 
 			}
 		}
 	}
-}
-
-// Licenses yields all licenses that match a filter, the newest first.
-func (c *Client) Licenses(ctx context.Context, filter LicenseFilter) iter.Seq2[License, error] {
-	return allPages(listPage, func(page Page) (*List[License], error) { return c.ListLicenses(ctx, filter, page) })
-}
-
-// Devices yields all devices of a license.
-func (c *Client) Devices(ctx context.Context, licenseKey string) iter.Seq2[Device, error] {
-	return allPages(devicePage, func(page Page) (*List[Device], error) { return c.ListDevices(ctx, licenseKey, page) })
-}
-
-// Orders yields all orders that match a filter, the newest first.
-func (c *Client) Orders(ctx context.Context, filter OrderFilter) iter.Seq2[Order, error] {
-	return allPages(listPage, func(page Page) (*List[Order], error) { return c.ListOrders(ctx, filter, page) })
-}
-
-// Products yields all products, the newest first.
-func (c *Client) Products(ctx context.Context) iter.Seq2[Product, error] {
-	return allPages(listPage, func(page Page) (*List[Product], error) { return c.ListProducts(ctx, page) })
-}
-
-// Keys yields all API keys of the account and mode, the newest first.
-func (c *Client) Keys(ctx context.Context) iter.Seq2[Key, error] {
-	return allPages(listPage, func(page Page) (*List[Key], error) { return c.ListKeys(ctx, page) })
 }

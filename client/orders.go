@@ -3,9 +3,13 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
 	"time"
 )
+
+// OrderService creates and manages orders.
+type OrderService struct{ client *Client }
 
 // Order is an order in any status.
 type Order struct {
@@ -27,7 +31,7 @@ type Order struct {
 	LicenseKey  string          `json:"license_key"` // set once the order is paid
 	Quantity    int             `json:"quantity"`    // how many licenses the order is for
 	// LicensesIssued is how many licenses the order has, and LicenseKeys are their keys; LicenseKey is the first. In
-	// lists and events, orders have no LicenseKeys: use Client.Order.
+	// lists and events, orders have no LicenseKeys: use OrderService.Get.
 	LicensesIssued int      `json:"licenses_issued"`
 	LicenseKeys    []string `json:"license_keys"`
 	UpgradeOf      string   `json:"upgrade_of"` // the key of the trial that the payment upgrades, or empty
@@ -89,9 +93,9 @@ type NewOrder struct {
 	PaymentProvider string `json:"payment_provider,omitempty"`
 }
 
-// CreateOrder creates an order.
-func (c *Client) CreateOrder(ctx context.Context, order NewOrder, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders", nil, order, options)
+// Create creates an order.
+func (s *OrderService) Create(ctx context.Context, order NewOrder, options ...CallOption) (*Order, error) {
+	return s.client.order(ctx, "POST /v1/orders", nil, order, options)
 }
 
 // OrderFilter selects orders that match all fields that are set.
@@ -127,8 +131,8 @@ func instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// ListOrders reads a page of orders, the newest first.
-func (c *Client) ListOrders(
+// List reads a page of orders, the newest first.
+func (s *OrderService) List(
 	ctx context.Context, filter OrderFilter, page Page, options ...CallOption,
 ) (*List[Order], error) {
 	var listed struct {
@@ -138,20 +142,25 @@ func (c *Client) ListOrders(
 	query := page.query(slices.Concat([]string{"product_id", filter.ProductID, "status", filter.Status,
 		"buyer_email", filter.BuyerEmail, "payment_provider", filter.Provider, "reference", filter.Reference},
 		filter.Created.filters("created"), filter.Paid.filters("paid"), filter.Refunded.filters("refunded"))...)
-	if err := c.do(ctx, "GET /v1/orders", nil, query, nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/orders", nil, query, nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[Order]{listed.Orders, listed.Next}, nil
 }
 
-// Order returns an order by its number.
-func (c *Client) Order(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "GET /v1/orders/{order_no}", []string{orderNo}, nil, options)
+// All yields all orders that match a filter, the newest first.
+func (s *OrderService) All(ctx context.Context, filter OrderFilter) iter.Seq2[Order, error] {
+	return allPages(listPage, func(page Page) (*List[Order], error) { return s.List(ctx, filter, page) })
 }
 
-// CancelOrder cancels an unpaid order. The reason may be empty.
-func (c *Client) CancelOrder(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders/{order_no}/cancel", []string{orderNo}, changeReason{reason}, options)
+// Get returns an order by its number.
+func (s *OrderService) Get(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
+	return s.client.order(ctx, "GET /v1/orders/{order_no}", []string{orderNo}, nil, options)
+}
+
+// Cancel cancels an unpaid order. The reason may be empty.
+func (s *OrderService) Cancel(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
+	return s.client.order(ctx, "POST /v1/orders/{order_no}/cancel", []string{orderNo}, changeReason{reason}, options)
 }
 
 // OutsidePayment is a payment that the shop has received itself, such as by bank transfer.
@@ -163,10 +172,10 @@ type OutsidePayment struct {
 
 // RecordPayment records a payment that the shop has received itself, and issues the license. Recording the same payment
 // again changes nothing. The API key needs the scope orders:payments.
-func (c *Client) RecordPayment(
+func (s *OrderService) RecordPayment(
 	ctx context.Context, orderNo string, payment OutsidePayment, options ...CallOption,
 ) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders/{order_no}/payments", []string{orderNo}, payment, options)
+	return s.client.order(ctx, "POST /v1/orders/{order_no}/payments", []string{orderNo}, payment, options)
 }
 
 // Payment is a record of an order's payments.
@@ -183,8 +192,8 @@ type Payment struct {
 	RecordedBy      string    `json:"recorded_by"`
 }
 
-// ListOrderPayments reads a page of the records of an order's payments, the newest first.
-func (c *Client) ListOrderPayments(
+// ListPayments reads a page of the records of an order's payments, the newest first.
+func (s *OrderService) ListPayments(
 	ctx context.Context, orderNo string, page Page, options ...CallOption,
 ) (*List[Payment], error) {
 	var listed struct {
@@ -192,140 +201,46 @@ func (c *Client) ListOrderPayments(
 		Next     string    `json:"next_cursor"`
 	}
 	route, values := "GET /v1/orders/{order_no}/payments", []string{orderNo}
-	if err := c.do(ctx, route, values, page.query(), nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, route, values, page.query(), nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[Payment]{listed.Payments, listed.Next}, nil
 }
 
-// RefundOrder refunds all that is left of the payment of an order, and revokes its license. The reason may be empty.
+// Refund refunds all that is left of the payment of an order, and revokes its license. The reason may be empty.
 // The API key needs the scope orders:refunds.
-func (c *Client) RefundOrder(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, changeReason{reason}, options)
+func (s *OrderService) Refund(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
+	return s.client.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, changeReason{reason}, options)
 }
 
 // RefundPart refunds a part of the payment of an order, in the currency's minor unit. The license stays as it is,
 // unless nothing is left of the payment then. Each call refunds another part, unless the calls have the same
 // IdempotencyKey. The reason may be empty. The API key needs the scope orders:refunds.
-func (c *Client) RefundPart(
+func (s *OrderService) RefundPart(
 	ctx context.Context, orderNo string, amount int64, reason string, options ...CallOption,
 ) (*Order, error) {
 	refund := struct {
 		Amount int64  `json:"amount"`
 		Reason string `json:"reason,omitempty"`
 	}{amount, reason}
-	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
+	return s.client.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
 }
 
 // RefundInvoice refunds an invoice of an order's subscription, by its reference among the payments of the order. Amount
 // is in the currency's minor unit; 0: all that is left. Once all of an invoice has gone back, the service takes back
 // the period that it paid for. Each call with an amount refunds another part, unless the calls have the same
 // IdempotencyKey. The API key needs the scope orders:refunds.
-func (c *Client) RefundInvoice(
+func (s *OrderService) RefundInvoice(
 	ctx context.Context, orderNo, invoice string, amount int64, options ...CallOption,
 ) (*Order, error) {
 	refund := struct {
 		Invoice string `json:"invoice"`
 		Amount  int64  `json:"amount,omitempty"`
 	}{invoice, amount}
-	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
+	return s.client.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, refund, options)
 }
 
-// SubscriptionEnd is when a subscription ends, or when a change of it takes effect.
-type SubscriptionEnd string
-
-// The ends.
-const (
-	EndNow      SubscriptionEnd = "now"
-	EndOfPeriod SubscriptionEnd = "period_end" // of the period that is paid for
-)
-
-// CancelSubscription ends the subscription of an order. The license works until the end of the time that is paid for.
-// The API key needs the scope orders:subscriptions.
-func (c *Client) CancelSubscription(
-	ctx context.Context, orderNo string, at SubscriptionEnd, options ...CallOption,
-) (*Order, error) {
-	in := struct {
-		At SubscriptionEnd `json:"at"`
-	}{at}
-	return c.order(ctx, "POST /v1/orders/{order_no}/subscription/cancel", []string{orderNo}, in, options)
-}
-
-// ResumeSubscription lets a subscription renew that would end with its period. The API key needs the scope
-// orders:subscriptions.
-func (c *Client) ResumeSubscription(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders/{order_no}/subscription/resume", []string{orderNo}, nil, options)
-}
-
-// SubscriptionChange is what a subscription is to pay for.
-type SubscriptionChange struct {
-	ProductID string `json:"product_id,omitempty"` // a product with the same interval; empty: the product stays
-	Amount    int64  `json:"amount"`               // of each period, in the minor unit
-	// MaxDevices of the license; 0: unlimited; nil: that of the new product, or as it is if the product stays.
-	MaxDevices *int `json:"max_devices,omitempty"`
-	// At is when the change takes effect; empty: with the next period. A buyer pays the difference of a change now, or
-	// gets a credit for the next invoices.
-	At SubscriptionEnd `json:"at,omitempty"`
-}
-
-// ChangeSubscription changes what the subscription of an order pays for. If the buyer's card is declined, the service
-// returns ReasonProviderFailed, and nothing changes. The API key needs the scope orders:subscriptions.
-func (c *Client) ChangeSubscription(
-	ctx context.Context, orderNo string, change SubscriptionChange, options ...CallOption,
-) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders/{order_no}/subscription/change", []string{orderNo}, change, options)
-}
-
-// SubscriptionPortal returns the URL of the payment provider's page where the buyer changes the card of an order's
-// subscription. The URL is for the buyer alone, and valid for a short time. The API key needs the scope
-// orders:subscriptions. The service refuses orders of the sandbox with ReasonPaymentNotConfigured.
-func (c *Client) SubscriptionPortal(ctx context.Context, orderNo string, options ...CallOption) (string, error) {
-	var page struct {
-		URL string `json:"url"`
-	}
-	route := "POST /v1/orders/{order_no}/subscription/portal"
-	err := c.do(ctx, route, []string{orderNo}, nil, nil, &page, options)
-	return page.URL, err
-}
-
-// PayOrderInSandbox pays an order of test mode, as the buyer does on the pay page; no money moves. Paying a paid order
-// changes nothing. The service refuses orders of live mode with ReasonPaymentNotConfigured.
-func (c *Client) PayOrderInSandbox(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "PUT /v1/orders/{order_no}/sandbox_payment", []string{orderNo}, nil, options)
-}
-
-// SandboxAction is something that a buyer or a bank does about an order of test mode.
-type SandboxAction string
-
-// The actions.
-const (
-	SandboxPay           SandboxAction = "pay"       // as PayOrderInSandbox
-	SandboxCancel        SandboxAction = "cancel"    // the buyer cancels the order
-	SandboxDecline       SandboxAction = "decline"   // the bank declines the payment
-	SandboxPayLater      SandboxAction = "pay_later" // the payment is pending
-	SandboxComplete      SandboxAction = "complete"  // the pending payment arrives
-	SandboxFail          SandboxAction = "fail"      // the pending payment or refund fails
-	SandboxCallbackTwice SandboxAction = "callback_twice"
-	SandboxCallbackLate  SandboxAction = "callback_late"
-	SandboxRefundFails   SandboxAction = "refund_fails" // the next refund is pending, and then fails
-
-	SandboxInvoicePaid        SandboxAction = "invoice_paid"   // the unpaid invoice is paid, or else the next one
-	SandboxInvoiceFailed      SandboxAction = "invoice_failed" // the payment of the next invoice fails
-	SandboxCancelSubscription SandboxAction = "cancel_subscription"
-)
-
-// PlayInSandbox plays an action about an order of test mode, and returns the order after that. The service refuses an
-// action that does not fit the order with ReasonInvalidOrderState, and orders of live mode with
-// ReasonPaymentNotConfigured.
-func (c *Client) PlayInSandbox(
-	ctx context.Context, orderNo string, action SandboxAction, options ...CallOption,
-) (*Order, error) {
-	in := struct {
-		Action SandboxAction `json:"action"`
-	}{action}
-	return c.order(ctx, "PUT /v1/orders/{order_no}/sandbox", []string{orderNo}, in, options)
-}
-
+// order calls a route whose response is an order.
 func (c *Client) order(
 	ctx context.Context, route string, values []string, in any, options []CallOption,
 ) (*Order, error) {

@@ -3,8 +3,12 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 )
+
+// ProductService defines products.
+type ProductService struct{ client *Client }
 
 // Product is a product and the terms of its licenses.
 type Product struct {
@@ -82,41 +86,48 @@ type Billing struct {
 	Grace string `json:"grace,omitempty"`
 }
 
-// PutProduct creates or replaces the product with an id.
-func (c *Client) PutProduct(
+// Put creates or replaces the product with an id.
+func (s *ProductService) Put(
 	ctx context.Context, productID string, terms ProductTerms, options ...CallOption,
 ) (*Product, error) {
-	return c.product(ctx, "PUT /v1/products/{product_id}", productID, terms, options)
+	return s.product(ctx, "PUT /v1/products/{product_id}", productID, terms, options)
 }
 
-// Product returns a product by its id.
-func (c *Client) Product(ctx context.Context, productID string, options ...CallOption) (*Product, error) {
-	return c.product(ctx, "GET /v1/products/{product_id}", productID, nil, options)
+// Get returns a product by its id.
+func (s *ProductService) Get(ctx context.Context, productID string, options ...CallOption) (*Product, error) {
+	return s.product(ctx, "GET /v1/products/{product_id}", productID, nil, options)
 }
 
-func (c *Client) product(ctx context.Context, route, productID string, in any, options []CallOption) (*Product, error) {
+func (s *ProductService) product(
+	ctx context.Context, route, productID string, in any, options []CallOption,
+) (*Product, error) {
 	p := new(Product)
-	if err := c.do(ctx, route, []string{productID}, nil, in, p, options); err != nil {
+	if err := s.client.do(ctx, route, []string{productID}, nil, in, p, options); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// DeleteProduct deletes a product. If the first response is lost, a retry may fail with ReasonProductNotFound
+// Delete deletes a product. If the first response is lost, a retry may fail with ReasonProductNotFound
 // although the product was deleted.
-func (c *Client) DeleteProduct(ctx context.Context, productID string, options ...CallOption) error {
+func (s *ProductService) Delete(ctx context.Context, productID string, options ...CallOption) error {
 	var gone struct{}
-	return c.do(ctx, "DELETE /v1/products/{product_id}", []string{productID}, nil, nil, &gone, options)
+	return s.client.do(ctx, "DELETE /v1/products/{product_id}", []string{productID}, nil, nil, &gone, options)
 }
 
-// ListProducts reads a page of products, the newest first.
-func (c *Client) ListProducts(ctx context.Context, page Page, options ...CallOption) (*List[Product], error) {
+// List reads a page of products, the newest first.
+func (s *ProductService) List(ctx context.Context, page Page, options ...CallOption) (*List[Product], error) {
 	var listed struct {
 		Products []Product `json:"products"`
 		Next     string    `json:"next_cursor"`
 	}
-	if err := c.do(ctx, "GET /v1/products", nil, page.query(), nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/products", nil, page.query(), nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[Product]{listed.Products, listed.Next}, nil
+}
+
+// All yields all products, the newest first.
+func (s *ProductService) All(ctx context.Context) iter.Seq2[Product, error] {
+	return allPages(listPage, func(page Page) (*List[Product], error) { return s.List(ctx, page) })
 }

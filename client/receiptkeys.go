@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// ReceiptService manages the keys that sign receipts, and serves devices without network.
+type ReceiptService struct{ client *Client }
+
 // ReceiptKeys are the keys that sign the receipts of an account in a mode.
 type ReceiptKeys struct {
 	AccountID string `json:"account_id"`
@@ -24,21 +27,21 @@ type ReceiptKey struct {
 	EndsAt    time.Time `json:"ends_at"` // when the key leaves the set; zero: not known yet
 }
 
-// ReceiptKeys returns the keys that sign the receipts of the account and mode of the API key. The first call makes
+// Keys returns the keys that sign the receipts of the account and mode of the API key. The first call makes
 // them.
-func (c *Client) ReceiptKeys(ctx context.Context, options ...CallOption) (*ReceiptKeys, error) {
-	return c.receiptKeys(ctx, "PUT /v1/receipt_keys", options)
+func (s *ReceiptService) Keys(ctx context.Context, options ...CallOption) (*ReceiptKeys, error) {
+	return s.receiptKeys(ctx, "PUT /v1/receipt_keys", options)
 }
 
-// RotateReceiptKeys adds a receipt key, which signs receipts ten minutes later. The root key and the receipts that were
+// RotateKeys adds a receipt key, which signs receipts ten minutes later. The root key and the receipts that were
 // signed before stay valid.
-func (c *Client) RotateReceiptKeys(ctx context.Context, options ...CallOption) (*ReceiptKeys, error) {
-	return c.receiptKeys(ctx, "PUT /v1/receipt_keys/next", options)
+func (s *ReceiptService) RotateKeys(ctx context.Context, options ...CallOption) (*ReceiptKeys, error) {
+	return s.receiptKeys(ctx, "PUT /v1/receipt_keys/next", options)
 }
 
-func (c *Client) receiptKeys(ctx context.Context, route string, options []CallOption) (*ReceiptKeys, error) {
+func (s *ReceiptService) receiptKeys(ctx context.Context, route string, options []CallOption) (*ReceiptKeys, error) {
 	k := new(ReceiptKeys)
-	if err := c.do(ctx, route, nil, nil, nil, k, options); err != nil {
+	if err := s.client.do(ctx, route, nil, nil, nil, k, options); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -58,12 +61,12 @@ type ReceiptFile struct {
 	Text      string `json:"receipt_file"` // armored, for the device
 }
 
-// MakeReceiptFile binds a device without network, as Activate does, and returns its receipt file.
-func (c *Client) MakeReceiptFile(
+// MakeFile binds a device without network, as Activate does, and returns its receipt file.
+func (s *ReceiptService) MakeFile(
 	ctx context.Context, request DeviceRequest, options ...CallOption,
 ) (*ReceiptFile, error) {
 	f := new(ReceiptFile)
-	if err := c.do(ctx, "POST /v1/receipts", nil, nil, request, f, options); err != nil {
+	if err := s.client.do(ctx, "POST /v1/receipts", nil, nil, request, f, options); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -78,12 +81,12 @@ type DeviceRequests struct {
 // ReceiptResult is the answer to one of DeviceRequests.
 type ReceiptResult struct {
 	File *ReceiptFile // nil: there is an error
-	Err  error        // an [*Error]: what MakeReceiptFile would return
+	Err  error        // an [*Error]: what MakeFile would return
 }
 
-// MakeReceiptFiles is like MakeReceiptFile for each of many requests. It returns a result for each request, in their
+// MakeFiles is like MakeFile for each of many requests. It returns a result for each request, in their
 // order. The service may refuse some requests and not others. A batch that is sent again takes no further slot.
-func (c *Client) MakeReceiptFiles(
+func (s *ReceiptService) MakeFiles(
 	ctx context.Context, requests DeviceRequests, options ...CallOption,
 ) ([]ReceiptResult, error) {
 	var answer struct {
@@ -92,7 +95,7 @@ func (c *Client) MakeReceiptFiles(
 			Failure *envelope    `json:"failure"`
 		} `json:"results"`
 	}
-	if err := c.do(ctx, "POST /v1/receipts/batch", nil, nil, requests, &answer, options); err != nil {
+	if err := s.client.do(ctx, "POST /v1/receipts/batch", nil, nil, requests, &answer, options); err != nil {
 		return nil, err
 	}
 	results := make([]ReceiptResult, len(requests.Requests))
@@ -119,10 +122,10 @@ type Released struct {
 
 // ReleaseSeat frees the device slot that a device without network has given back. release is the armored text that the
 // device has signed; see package receipt.
-func (c *Client) ReleaseSeat(ctx context.Context, release string, options ...CallOption) (*Released, error) {
+func (s *ReceiptService) ReleaseSeat(ctx context.Context, release string, options ...CallOption) (*Released, error) {
 	r := new(Released)
 	in := map[string]string{"release": release}
-	if err := c.do(ctx, "POST /v1/receipts/release", nil, nil, in, r, options); err != nil {
+	if err := s.client.do(ctx, "POST /v1/receipts/release", nil, nil, in, r, options); err != nil {
 		return nil, err
 	}
 	return r, nil

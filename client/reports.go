@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// ReportService makes reports.
+type ReportService struct{ client *Client }
+
 // The lengths of the periods of a report.
 const (
 	ByDay   = "day"
@@ -53,13 +56,13 @@ type SalesPeriod struct {
 	SalesTotal
 }
 
-// SalesReport sums payments and refunds. A node makes one report of an account and mode at a time. It refuses a report
+// Sales sums payments and refunds. A node makes one report of an account and mode at a time. It refuses a report
 // of more than 100,000 payments and refunds: ask for a shorter period.
-func (c *Client) SalesReport(ctx context.Context, of SalesReportOf, options ...CallOption) (*SalesReport, error) {
+func (s *ReportService) Sales(ctx context.Context, of SalesReportOf, options ...CallOption) (*SalesReport, error) {
 	query := Page{}.query("from", instant(of.Period.From), "to", instant(of.Period.To), "by", of.By,
 		"product_id", of.ProductID)
 	r := new(SalesReport)
-	if err := c.do(ctx, "GET /v1/reports/sales", nil, query, nil, r, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/reports/sales", nil, query, nil, r, options); err != nil {
 		return nil, err
 	}
 	return r, nil

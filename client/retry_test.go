@@ -26,12 +26,12 @@ func TestLostAnswers(t *testing.T) {
 	shop := newShop(t, nil, w.option())
 	var r client.Response
 	const buyer = "lost-answers@example.com"
-	order, err := shop.CreateOrder(t.Context(),
+	order, err := shop.Orders.Create(t.Context(),
 		client.NewOrder{ProductID: "editor", Currency: "USD", BuyerEmail: buyer}, client.Record(&r))
 	if err != nil || r.Tries != 3 || !r.Replayed {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	list := must[*client.List[client.Order]](t)(shop.ListOrders(t.Context(), client.OrderFilter{BuyerEmail: buyer},
+	list := must[*client.List[client.Order]](t)(shop.Orders.List(t.Context(), client.OrderFilter{BuyerEmail: buyer},
 		client.Page{}))
 	if len(list.Items) != 1 || list.Items[0].OrderNo != order.OrderNo {
 		t.Errorf("there are %d orders", len(list.Items))
@@ -49,10 +49,10 @@ func TestLostAnswers(t *testing.T) {
 
 	license := list.Items[0].LicenseKey
 	w.lose = 1
-	renewed := must[*client.License](t)(shop.RenewLicense(t.Context(), license,
+	renewed := must[*client.License](t)(shop.Licenses.Renew(t.Context(), license,
 		client.Renewal{ExpiresAt: time.Now().Add(time.Hour)}))
 	w.lose = 1
-	extended := must[*client.License](t)(shop.RenewLicense(t.Context(), license, client.Renewal{Extend: "PT1H"}))
+	extended := must[*client.License](t)(shop.Licenses.Renew(t.Context(), license, client.Renewal{Extend: "PT1H"}))
 	if extended.ExpiresAt.Sub(renewed.ExpiresAt) != time.Hour {
 		t.Errorf("extended by %v", extended.ExpiresAt.Sub(renewed.ExpiresAt))
 	}
@@ -62,9 +62,9 @@ func TestLostAnswers(t *testing.T) {
 		t.Errorf("activated %+v", a)
 	}
 	w.lose = 1
-	must[*client.License](t)(shop.UpdateLicense(t.Context(), license, client.LicenseUpdate{MaxDevices: new(9)}))
+	must[*client.License](t)(shop.Licenses.Update(t.Context(), license, client.LicenseUpdate{MaxDevices: new(9)}))
 	w.lose = 1
-	if d := must[*client.Redaction](t)(shop.RedactBuyer(t.Context(), buyer)); *d != (client.Redaction{Orders: 1,
+	if d := must[*client.Redaction](t)(shop.Redactions.ByEmail(t.Context(), buyer)); *d != (client.Redaction{Orders: 1,
 		Licenses: 1, Complete: true}) {
 		t.Errorf("redacted %+v", d)
 	}
@@ -75,13 +75,13 @@ func TestLostSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWire(1)
 	shop := newShop(t, nil, w.option())
-	key, err := shop.CreateKey(t.Context(), client.NewKey{Name: "lost", Scopes: []string{"orders"}})
+	key, err := shop.APIKeys.Create(t.Context(), client.NewKey{Name: "lost", Scopes: []string{"orders"}})
 	if !errors.Is(err, client.ErrSecretLost) || key == nil || key.Name != "lost" || key.APIKey != "" ||
 		!strings.Contains(err.Error(), key.ID) {
 		t.Fatalf("%+v, %v", key, err)
 	}
 	w.lose = 1
-	turned, err := shop.RotateKey(t.Context(), key.ID, client.Rotation{})
+	turned, err := shop.APIKeys.Rotate(t.Context(), key.ID, client.Rotation{})
 	if !errors.Is(err, client.ErrSecretLost) || turned == nil || turned.ID != key.ID {
 		t.Fatalf("%+v, %v", turned, err)
 	}
@@ -105,7 +105,7 @@ func TestRateLimit(t *testing.T) {
 	})
 	shop := newClient(t, limited.URL, key.Text, notice)
 	for range 3 {
-		must[*client.List[client.Order]](t)(shop.ListOrders(t.Context(), client.OrderFilter{}, client.Page{}))
+		must[*client.List[client.Order]](t)(shop.Orders.List(t.Context(), client.OrderFilter{}, client.Page{}))
 	}
 	if waits.Load() == 0 {
 		t.Error("it never had to wait")
@@ -120,7 +120,7 @@ func TestRateLimit(t *testing.T) {
 		var r client.Response
 		var err error
 		for range 5 { // whatever the bucket holds by now
-			if _, err = hasty.ListOrders(t.Context(), client.OrderFilter{}, client.Page{},
+			if _, err = hasty.Orders.List(t.Context(), client.OrderFilter{}, client.Page{},
 				client.Record(&r)); err != nil {
 				break
 			}
@@ -154,7 +154,7 @@ func TestServiceThatComesBack(t *testing.T) {
 		return true
 	})
 	shop := newClient(t, "http://"+address, key.Text, back)
-	must[*client.List[client.Order]](t)(shop.ListOrders(t.Context(), client.OrderFilter{}, client.Page{}))
+	must[*client.List[client.Order]](t)(shop.Orders.List(t.Context(), client.OrderFilter{}, client.Page{}))
 	if server == nil {
 		t.Fatal("it was there at once")
 	}
@@ -174,7 +174,7 @@ func TestNoPasswordIsSentElsewhere(t *testing.T) {
 		return nil
 	}})
 	for _, options := range [][]client.Option{nil, {follows}} {
-		_, err := newClient(t, server.URL, "lk_test_1", options...).CreateOrder(t.Context(), client.NewOrder{})
+		_, err := newClient(t, server.URL, "lk_test_1", options...).Orders.Create(t.Context(), client.NewOrder{})
 		if e := refused(t, err, 0); e.Status != http.StatusTemporaryRedirect {
 			t.Errorf("%+v", e)
 		}

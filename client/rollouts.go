@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// RolloutService applies terms of a product to earlier licenses.
+type RolloutService struct{ client *Client }
+
 // Terms of a product that a rollout can apply to earlier licenses.
 const (
 	RolloutEntitlements     = "entitlements"
@@ -51,27 +54,29 @@ type Rollout struct {
 	Mode       string    `json:"mode"`
 }
 
-// BeginRollout applies terms that a product has now to the licenses that were issued before. It returns at once, and
-// Rollout shows the progress. Repeating the call while the rollout is under way returns the same rollout.
-func (c *Client) BeginRollout(
+// Begin applies terms that a product has now to the licenses that were issued before. It returns at once, and
+// Get shows the progress. Repeating the call while the rollout is under way returns the same rollout.
+func (s *RolloutService) Begin(
 	ctx context.Context, productID string, rollout NewRollout, options ...CallOption,
 ) (*Rollout, error) {
-	return c.rollout(ctx, "POST /v1/products/{product_id}/rollout", productID, rollout, options)
+	return s.rollout(ctx, "POST /v1/products/{product_id}/rollout", productID, rollout, options)
 }
 
-// Rollout returns the latest rollout of a product.
-func (c *Client) Rollout(ctx context.Context, productID string, options ...CallOption) (*Rollout, error) {
-	return c.rollout(ctx, "GET /v1/products/{product_id}/rollout", productID, nil, options)
+// Get returns the latest rollout of a product.
+func (s *RolloutService) Get(ctx context.Context, productID string, options ...CallOption) (*Rollout, error) {
+	return s.rollout(ctx, "GET /v1/products/{product_id}/rollout", productID, nil, options)
 }
 
-// CancelRollout ends the rollout of a product. Licenses that have the terms keep them.
-func (c *Client) CancelRollout(ctx context.Context, productID string, options ...CallOption) (*Rollout, error) {
-	return c.rollout(ctx, "DELETE /v1/products/{product_id}/rollout", productID, nil, options)
+// Cancel ends the rollout of a product. Licenses that have the terms keep them.
+func (s *RolloutService) Cancel(ctx context.Context, productID string, options ...CallOption) (*Rollout, error) {
+	return s.rollout(ctx, "DELETE /v1/products/{product_id}/rollout", productID, nil, options)
 }
 
-func (c *Client) rollout(ctx context.Context, route, productID string, in any, options []CallOption) (*Rollout, error) {
+func (s *RolloutService) rollout(
+	ctx context.Context, route, productID string, in any, options []CallOption,
+) (*Rollout, error) {
 	r := new(Rollout)
-	if err := c.do(ctx, route, []string{productID}, nil, in, r, options); err != nil {
+	if err := s.client.do(ctx, route, []string{productID}, nil, in, r, options); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -3,8 +3,12 @@ package client
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 )
+
+// WebhookService manages webhook endpoints and their deliveries.
+type WebhookService struct{ client *Client }
 
 // Webhook is an endpoint to which the service sends events. Package client/webhook receives them.
 type Webhook struct {
@@ -27,7 +31,7 @@ type Webhook struct {
 	// Secret is the secret that signs messages, whsec_…. The service shows it once: when the endpoint is
 	// created, and when its secret is replaced.
 	Secret string `json:"secret"`
-	// Delivery is the state of the deliveries. Only Webhook, ListWebhooks and Webhooks set it.
+	// Delivery is the state of the deliveries. Only Get, List and All set it.
 	Delivery WebhookState `json:"delivery"`
 }
 
@@ -52,10 +56,10 @@ type NewWebhook struct {
 	Types       []string `json:"event_types,omitzero"` // nil: all
 }
 
-// CreateWebhook creates an endpoint. The service shows its secret once. If that response is lost, CreateWebhook
+// Create creates an endpoint. The service shows its secret once. If that response is lost, Create
 // returns [ErrSecretLost] and the endpoint: rotate its secret.
-func (c *Client) CreateWebhook(ctx context.Context, webhook NewWebhook, options ...CallOption) (*Webhook, error) {
-	w, err := c.webhook(ctx, "POST /v1/webhook_endpoints", nil, webhook, options)
+func (s *WebhookService) Create(ctx context.Context, webhook NewWebhook, options ...CallOption) (*Webhook, error) {
+	w, err := s.webhook(ctx, "POST /v1/webhook_endpoints", nil, webhook, options)
 	if err == nil && w.Secret == "" {
 		return w, fmt.Errorf("the webhook endpoint %s exists, but its secret is unknown: rotate its secret: %w", w.ID,
 			ErrSecretLost)
@@ -63,9 +67,9 @@ func (c *Client) CreateWebhook(ctx context.Context, webhook NewWebhook, options 
 	return w, err
 }
 
-// Webhook returns an endpoint by its id.
-func (c *Client) Webhook(ctx context.Context, id string, options ...CallOption) (*Webhook, error) {
-	return c.webhook(ctx, "GET /v1/webhook_endpoints/{endpoint_id}", []string{id}, nil, options)
+// Get returns an endpoint by its id.
+func (s *WebhookService) Get(ctx context.Context, id string, options ...CallOption) (*Webhook, error) {
+	return s.webhook(ctx, "GET /v1/webhook_endpoints/{endpoint_id}", []string{id}, nil, options)
 }
 
 // WebhookUpdate holds the changes of an endpoint. A nil field changes nothing.
@@ -76,8 +80,8 @@ type WebhookUpdate struct {
 	Enabled     *bool
 }
 
-// UpdateWebhook changes an endpoint. After it is enabled again, a disabled endpoint continues where it stopped.
-func (c *Client) UpdateWebhook(
+// Update changes an endpoint. After it is enabled again, a disabled endpoint continues where it stopped.
+func (s *WebhookService) Update(
 	ctx context.Context, id string, update WebhookUpdate, options ...CallOption,
 ) (*Webhook, error) {
 	in := struct {
@@ -92,17 +96,17 @@ func (c *Client) UpdateWebhook(
 			in.Status = "enabled"
 		}
 	}
-	return c.webhook(ctx, "PATCH /v1/webhook_endpoints/{endpoint_id}", []string{id}, in, options)
+	return s.webhook(ctx, "PATCH /v1/webhook_endpoints/{endpoint_id}", []string{id}, in, options)
 }
 
-// RotateWebhook replaces the secret of an endpoint. The service shows the new secret once, and signs messages with
-// both secrets during the overlap. If the response is lost, RotateWebhook returns [ErrSecretLost]: rotate the secret
+// Rotate replaces the secret of an endpoint. The service shows the new secret once, and signs messages with
+// both secrets during the overlap. If the response is lost, Rotate returns [ErrSecretLost]: rotate the secret
 // again.
-func (c *Client) RotateWebhook(
+func (s *WebhookService) Rotate(
 	ctx context.Context, id string, rotation Rotation, options ...CallOption,
 ) (*Webhook, error) {
 	const route = "POST /v1/webhook_endpoints/{endpoint_id}/rotate"
-	w, err := c.webhook(ctx, route, []string{id}, rotation.body(), options)
+	w, err := s.webhook(ctx, route, []string{id}, rotation.body(), options)
 	if err == nil && w.Secret == "" {
 		return w, fmt.Errorf("the new secret of the webhook endpoint %s is unknown: rotate the secret again: %w",
 			w.ID, ErrSecretLost)
@@ -110,32 +114,37 @@ func (c *Client) RotateWebhook(
 	return w, err
 }
 
-func (c *Client) webhook(
+func (s *WebhookService) webhook(
 	ctx context.Context, route string, values []string, in any, options []CallOption,
 ) (*Webhook, error) {
 	w := new(Webhook)
-	if err := c.do(ctx, route, values, nil, in, w, options); err != nil {
+	if err := s.client.do(ctx, route, values, nil, in, w, options); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// DeleteWebhook deletes an endpoint and all data about its deliveries.
-func (c *Client) DeleteWebhook(ctx context.Context, id string, options ...CallOption) error {
+// Delete deletes an endpoint and all data about its deliveries.
+func (s *WebhookService) Delete(ctx context.Context, id string, options ...CallOption) error {
 	var deleted struct{}
-	return c.do(ctx, "DELETE /v1/webhook_endpoints/{endpoint_id}", []string{id}, nil, nil, &deleted, options)
+	return s.client.do(ctx, "DELETE /v1/webhook_endpoints/{endpoint_id}", []string{id}, nil, nil, &deleted, options)
 }
 
-// ListWebhooks reads a page of endpoints, the newest first.
-func (c *Client) ListWebhooks(ctx context.Context, page Page, options ...CallOption) (*List[Webhook], error) {
+// List reads a page of endpoints, the newest first.
+func (s *WebhookService) List(ctx context.Context, page Page, options ...CallOption) (*List[Webhook], error) {
 	var listed struct {
 		Webhooks []Webhook `json:"webhook_endpoints"`
 		Next     string    `json:"next_cursor"`
 	}
-	if err := c.do(ctx, "GET /v1/webhook_endpoints", nil, page.query(), nil, &listed, options); err != nil {
+	if err := s.client.do(ctx, "GET /v1/webhook_endpoints", nil, page.query(), nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[Webhook]{listed.Webhooks, listed.Next}, nil
+}
+
+// All yields all webhook endpoints, the newest first.
+func (s *WebhookService) All(ctx context.Context) iter.Seq2[Webhook, error] {
+	return allPages(listPage, func(page Page) (*List[Webhook], error) { return s.List(ctx, page) })
 }
 
 // WebhookTest is the result of a test message to an endpoint.
@@ -149,12 +158,12 @@ type WebhookTest struct {
 	Answer     string    `json:"answer"`  // the first 1 KiB of the response
 }
 
-// TestWebhook sends one test message, of the type webhook.ping, to an endpoint, and returns the result. The call may
+// Test sends one test message, of the type webhook.ping, to an endpoint, and returns the result. The call may
 // take 15 seconds.
-func (c *Client) TestWebhook(ctx context.Context, id string, options ...CallOption) (*WebhookTest, error) {
+func (s *WebhookService) Test(ctx context.Context, id string, options ...CallOption) (*WebhookTest, error) {
 	t := new(WebhookTest)
 	const route = "POST /v1/webhook_endpoints/{endpoint_id}/test"
-	if err := c.do(ctx, route, []string{id}, nil, nil, t, options); err != nil {
+	if err := s.client.do(ctx, route, []string{id}, nil, nil, t, options); err != nil {
 		return nil, err
 	}
 	return t, nil

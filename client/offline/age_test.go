@@ -91,15 +91,15 @@ func offer(
 	}())
 	api = must[*client.Client](t)(client.New(service.URL, key))
 	t.Cleanup(api.CloseIdleConnections)
-	must[*client.Product](t)(api.PutProduct(t.Context(), product, terms))
-	return service, api, must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))
+	must[*client.Product](t)(api.Products.Put(t.Context(), product, terms))
+	return service, api, must[*client.ReceiptKeys](t)(api.Receipts.Keys(t.Context()))
 }
 
 // granted returns the key of a new license of the product.
 func granted(t *testing.T, api *client.Client) string {
 	t.Helper()
 	grant := client.Grant{ProductID: product, Quantity: 1}
-	return must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+	return must[[]client.License](t)(api.Licenses.Grant(t.Context(), grant))[0].LicenseKey
 }
 
 // laptop returns the license of a new device whose clock is now.
@@ -127,19 +127,22 @@ func TestAgeOfRevocations(t *testing.T) {
 
 	longest := time.Duration(0)
 	for name, revoke := range map[string]func(licenseKey string) error{
-		"suspended": func(key string) error { _, err := api.SuspendLicense(t.Context(), key, ""); return err },
-		"revoked":   func(key string) error { _, err := api.RevokeLicense(t.Context(), key, ""); return err },
-		"removed":   func(key string) error { _, err := api.RemoveDevice(t.Context(), key, "laptop"); return err },
+		"suspended": func(key string) error { _, err := api.Licenses.Suspend(t.Context(), key, ""); return err },
+		"revoked":   func(key string) error { _, err := api.Licenses.Revoke(t.Context(), key, ""); return err },
+		"removed": func(key string) error {
+			_, err := api.Licenses.RemoveDevice(t.Context(), key, "laptop")
+			return err
+		},
 		"given back": func(key string) error {
 			_, err := api.Deactivate(t.Context(), client.Deactivation{LicenseKey: key, DeviceID: "laptop"})
 			return err
 		},
 		"fewer devices": func(key string) error {
-			_, err := api.UpdateLicense(t.Context(), key, client.LicenseUpdate{MaxDevices: new(1)})
+			_, err := api.Licenses.Update(t.Context(), key, client.LicenseUpdate{MaxDevices: new(1)})
 			return err
 		},
 		"reissued": func(key string) error {
-			_, err := api.ReissueLicense(t.Context(), key, client.Reissue{})
+			_, err := api.Licenses.Reissue(t.Context(), key, client.Reissue{})
 			return err
 		},
 	} {
@@ -215,7 +218,7 @@ func TestAgeWithClockBehind(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		must[*client.License](t)(api.SuspendLicense(t.Context(), licenseKey, ""))
+		must[*client.License](t)(api.Licenses.Suspend(t.Context(), licenseKey, ""))
 		void := clock.now()
 		way.RoundTripper = &cdn{now: clock.now} // lets nothing through
 		way.RoundTripper.(*cdn).away.Store(true)

@@ -36,7 +36,7 @@ func TestConformanceAge(t *testing.T) {
 			most += behind
 		}
 		grant := client.Grant{ProductID: product, Quantity: 1}
-		key := must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+		key := must[[]client.License](t)(api.Licenses.Grant(t.Context(), grant))[0].LicenseKey
 		device := call{URL: front.URL, Root: keys.Root, AccountID: keys.AccountID, ProductID: product,
 			DeviceID: "laptop", State: filepath.Join(t.TempDir(), "state"), LicenseKey: key}
 		// does returns the outcome of a call, and when the call began.
@@ -56,7 +56,7 @@ func TestConformanceAge(t *testing.T) {
 				t.Fatalf("%s: before the receipt is void: %+v", way, got)
 			}
 		}
-		must[*client.License](t)(api.RevokeLicense(t.Context(), key, ""))
+		must[*client.License](t)(api.Licenses.Revoke(t.Context(), key, ""))
 		void := clock.now()
 		network.becomes(way)
 		longest := time.Duration(0)

@@ -26,7 +26,7 @@ func TestConformanceAsks(t *testing.T) {
 		RevocationMaxAge: "P1D"})
 	for id, terms := range map[string]client.ProductTerms{"plain": {Name: "Plain"},
 		"long": {Name: "Long", ReceiptValidity: "P90D"}} {
-		must[*client.Product](t)(api.PutProduct(t.Context(), id, terms))
+		must[*client.Product](t)(api.Products.Put(t.Context(), id, terms))
 	}
 	network := &noting{service: httputil.NewSingleHostReverseProxy(must[*url.URL](t)(url.Parse(service.URL)))}
 	front := httptest.NewServer(network)
@@ -38,7 +38,7 @@ func TestConformanceAsks(t *testing.T) {
 		grant := client.Grant{ProductID: product, Quantity: 1}
 		device := call{URL: front.URL, Root: keys.Root, AccountID: keys.AccountID, ProductID: product,
 			DeviceID: "laptop", State: filepath.Join(t.TempDir(), "state"),
-			LicenseKey: must[[]client.License](t)(api.GrantLicenses(t.Context(), grant))[0].LicenseKey}
+			LicenseKey: must[[]client.License](t)(api.Licenses.Grant(t.Context(), grant))[0].LicenseKey}
 		does := func(what string, ok bool, want ...string) {
 			t.Helper()
 			c := device
@@ -88,11 +88,11 @@ func TestConformanceAsks(t *testing.T) {
 		network.fails("revocations")
 		does("refresh", true, "revocations")
 		network.fails()
-		must[*client.License](t)(api.SuspendLicense(t.Context(), device.LicenseKey, ""))
+		must[*client.License](t)(api.Licenses.Suspend(t.Context(), device.LicenseKey, ""))
 		pass(time.Minute)
 		does("refresh", false, "revocations", "validate")
 		does("refresh", false, "validate")
-		must[*client.License](t)(api.ReinstateLicense(t.Context(), device.LicenseKey, ""))
+		must[*client.License](t)(api.Licenses.Reinstate(t.Context(), device.LicenseKey, ""))
 		does("refresh", true, "validate")
 	})
 	t.Run("a list that is refused", func(t *testing.T) {
@@ -121,13 +121,13 @@ func TestConformanceAsks(t *testing.T) {
 		network.fails()
 		does("refresh", true, "validate")
 		// A receipt that is void ends by the answer that comes.
-		must[*client.License](t)(api.SuspendLicense(t.Context(), device.LicenseKey, ""))
+		must[*client.License](t)(api.Licenses.Suspend(t.Context(), device.LicenseKey, ""))
 		pass(day + time.Minute)
 		network.fails("revocations")
 		does("refresh", false, "revocations", "validate")
-		must[*client.License](t)(api.ReinstateLicense(t.Context(), device.LicenseKey, ""))
+		must[*client.License](t)(api.Licenses.Reinstate(t.Context(), device.LicenseKey, ""))
 		does("refresh", true, "validate")
-		must[*client.License](t)(api.SuspendLicense(t.Context(), device.LicenseKey, ""))
+		must[*client.License](t)(api.Licenses.Suspend(t.Context(), device.LicenseKey, ""))
 		pass(4 * day)
 		network.fails("validate")
 		does("refresh", false, "validate", "revocations")

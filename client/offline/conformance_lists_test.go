@@ -178,7 +178,7 @@ func (w *world) lists(t *testing.T) {
 	}
 	w.network.tell(func(f *failures) { f.list = "" })
 	w.validating(true)
-	must[*client.License](t)(w.api.ReinstateLicense(t.Context(), later.key, ""))
+	must[*client.License](t)(w.api.Licenses.Reinstate(t.Context(), later.key, ""))
 	if got, _ := later.refresh(); got != good || !later.runs() {
 		t.Errorf("after the reinstatement: %+v, want that a newer receipt counts", got)
 	}

@@ -27,7 +27,7 @@ func (w *world) states(t *testing.T) {
 	w.listed(t).suspend(t)
 	w.list(t, 0)
 	before := p.read(t)
-	must[*client.License](t)(w.api.UpdateLicense(t.Context(), p.key, client.LicenseUpdate{MaxDevices: new(7)}))
+	must[*client.License](t)(w.api.Licenses.Update(t.Context(), p.key, client.LicenseUpdate{MaxDevices: new(7)}))
 	if got := p.does("validate"); got != good {
 		t.Fatalf("validate: %+v", got)
 	}

@@ -192,7 +192,7 @@ func newWorld(t *testing.T) *world {
 		"mailed": {Name: "Mailed", Trial: &client.TrialTerms{Validity: "P14D", Per: "email"}},
 		"listed": {Name: "Listed", RevocationMaxAge: "PT10M"},
 	} {
-		must[*client.Product](t)(w.api.PutProduct(t.Context(), id, terms))
+		must[*client.Product](t)(w.api.Products.Put(t.Context(), id, terms))
 	}
 	upstream := must[*url.URL](t)(url.Parse(svc.URL))
 	w.network.service = httputil.NewSingleHostReverseProxy(upstream)
@@ -218,7 +218,7 @@ func (w *world) person(t *testing.T, product string) *person {
 	}}
 	if product == "editor" || product == "fixed" || product == "listed" {
 		grant := client.Grant{ProductID: product, Quantity: 1}
-		p.key = must[[]client.License](t)(w.api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+		p.key = must[[]client.License](t)(w.api.Licenses.Grant(t.Context(), grant))[0].LicenseKey
 	}
 	return p
 }
@@ -375,26 +375,26 @@ func (f *failures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // What happens at the shop, and to the state of a device.
 
 func (p *person) removeDevice(t *testing.T) {
-	must[*client.Removal](t)(p.api.RemoveDevice(t.Context(), p.key, p.device.DeviceID))
+	must[*client.Removal](t)(p.api.Licenses.RemoveDevice(t.Context(), p.key, p.device.DeviceID))
 }
 
 func (p *person) suspend(t *testing.T) {
-	must[*client.License](t)(p.api.SuspendLicense(t.Context(), p.key, "chargeback"))
+	must[*client.License](t)(p.api.Licenses.Suspend(t.Context(), p.key, "chargeback"))
 }
 
 func (p *person) revoke(t *testing.T) {
-	must[*client.License](t)(p.api.RevokeLicense(t.Context(), p.key, "fraud"))
+	must[*client.License](t)(p.api.Licenses.Revoke(t.Context(), p.key, "fraud"))
 }
 
 func (p *person) reissue(t *testing.T) {
-	must[*client.License](t)(p.api.ReissueLicense(t.Context(), p.key, client.Reissue{}))
+	must[*client.License](t)(p.api.Licenses.Reissue(t.Context(), p.key, client.Reissue{}))
 }
 
 func (p *person) expire(t *testing.T) {
-	l := must[*client.License](t)(p.api.RenewLicense(t.Context(), p.key,
+	l := must[*client.License](t)(p.api.Licenses.Renew(t.Context(), p.key,
 		client.Renewal{ExpiresAt: time.Now().Add(time.Second)}))
 	for l.Status != "expired" {
-		l = must[*client.License](t)(p.api.License(t.Context(), p.key))
+		l = must[*client.License](t)(p.api.Licenses.Get(t.Context(), p.key))
 	}
 }
 
@@ -407,9 +407,9 @@ func (p *person) fill(t *testing.T) {
 
 // upgrade pays for the trial of the device.
 func (p *person) upgrade(t *testing.T) {
-	order := must[*client.Order](t)(p.api.CreateOrder(t.Context(), client.NewOrder{ProductID: p.device.ProductID,
+	order := must[*client.Order](t)(p.api.Orders.Create(t.Context(), client.NewOrder{ProductID: p.device.ProductID,
 		Amount: 4900, Currency: "USD", UpgradeOf: p.state(t)["license_key"].(string)}))
-	must[*client.Order](t)(p.api.PayOrderInSandbox(t.Context(), order.OrderNo))
+	must[*client.Order](t)(p.api.Sandbox.Pay(t.Context(), order.OrderNo))
 }
 
 func (p *person) takeForeign(*testing.T) { p.key = p.foreign }

@@ -35,16 +35,16 @@ func newShop(t *testing.T) *shop {
 	key := must[service.IssuedKey](t)(svc.Key(servicetest.NewAccount()))
 	api := must[*client.Client](t)(client.New(svc.URL, key.Text))
 	t.Cleanup(api.CloseIdleConnections)
-	must[*client.Product](t)(api.PutProduct(t.Context(), product, client.ProductTerms{Name: "Editor",
+	must[*client.Product](t)(api.Products.Put(t.Context(), product, client.ProductTerms{Name: "Editor",
 		MaxDevices: new(2), SelfServiceDeactivation: true, Entitlements: map[string]any{"pro": true},
 		Trial: &client.TrialTerms{Validity: "P14D", Per: "device"}}))
-	return &shop{api: api, keys: must[*client.ReceiptKeys](t)(api.ReceiptKeys(t.Context()))}
+	return &shop{api: api, keys: must[*client.ReceiptKeys](t)(api.Receipts.Keys(t.Context()))}
 }
 
 func (s *shop) license(t *testing.T) string {
 	t.Helper()
 	grant := client.Grant{ProductID: product, Quantity: 1}
-	return must[[]client.License](t)(s.api.GrantLicenses(t.Context(), grant))[0].LicenseKey
+	return must[[]client.License](t)(s.api.Licenses.Grant(t.Context(), grant))[0].LicenseKey
 }
 
 func must[T any](t *testing.T) func(T, error) T {
@@ -154,14 +154,14 @@ func TestEndOfALicense(t *testing.T) {
 	l, _ := s.device(t, "laptop")
 	key := s.license(t)
 	must[*receipt.Receipt](t)(l.Activate(t.Context(), key, ""))
-	must[*client.License](t)(s.api.SuspendLicense(t.Context(), key, "chargeback"))
+	must[*client.License](t)(s.api.Licenses.Suspend(t.Context(), key, "chargeback"))
 	_, err := l.Validate(t.Context())
 	var no *NotValidError
 	if !errors.As(err, &no) || no.Reason != client.ReasonLicenseSuspended {
 		t.Errorf("a validation of a suspended license: %v", err)
 	}
 	want(t, "suspended", check(t, l), false, client.ReasonLicenseSuspended)
-	must[*client.License](t)(s.api.ReinstateLicense(t.Context(), key, "paid"))
+	must[*client.License](t)(s.api.Licenses.Reinstate(t.Context(), key, "paid"))
 	want(t, "reinstated", check(t, l), true, "")
 	if err := l.Deactivate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,8 @@ func TestAirGap(t *testing.T) {
 	earlier := must[string](t)(l.Request(key, "", nil))
 	asked := must[string](t)(l.Request(key, "Microscope 7", nil))
 	answer := func(request string) string {
-		made := must[*client.ReceiptFile](t)(s.api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: request}))
+		made := must[*client.ReceiptFile](t)(s.api.Receipts.MakeFile(t.Context(),
+			client.DeviceRequest{Request: request}))
 		return made.Text
 	}
 	var refused *receipt.Error
@@ -249,11 +250,12 @@ func TestAirGap(t *testing.T) {
 
 	release := must[string](t)(l.Release())
 	want(t, "after the release", check(t, l), false, notActivated)
-	if r := must[*client.Released](t)(s.api.ReleaseSeat(t.Context(), release)); !r.Removed || r.CurrentDevices != 0 {
+	if r := must[*client.Released](t)(s.api.Receipts.ReleaseSeat(t.Context(), release)); !r.Removed ||
+		r.CurrentDevices != 0 {
 		t.Errorf("the release is answered %+v", r)
 	}
 	again := must[string](t)(l.Release()) // the first one got lost
-	if r := must[*client.Released](t)(s.api.ReleaseSeat(t.Context(), again)); r.Removed {
+	if r := must[*client.Released](t)(s.api.Receipts.ReleaseSeat(t.Context(), again)); r.Removed {
 		t.Errorf("another release is answered %+v", r)
 	}
 }
@@ -281,11 +283,11 @@ func TestLongRelease(t *testing.T) {
 	for i := range 40 {
 		many[fmt.Sprintf("feature-%d", i)] = strings.Repeat("x", 200)
 	}
-	must[*client.Product](t)(s.api.PutProduct(t.Context(), product, client.ProductTerms{Name: "Editor",
+	must[*client.Product](t)(s.api.Products.Put(t.Context(), product, client.ProductTerms{Name: "Editor",
 		SelfServiceDeactivation: true, Entitlements: many}))
 	l, _ := s.device(t, "microscope")
 	asked := must[string](t)(l.Request(s.license(t), "", nil))
-	file := must[*client.ReceiptFile](t)(s.api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: asked}))
+	file := must[*client.ReceiptFile](t)(s.api.Receipts.MakeFile(t.Context(), client.DeviceRequest{Request: asked}))
 	must[*receipt.Receipt](t)(l.Import(file.Text))
 	if _, err := l.Release(); !errors.Is(err, receipt.ErrLongRelease) {
 		t.Errorf("a long release: %v", err)

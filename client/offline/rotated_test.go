@@ -21,7 +21,7 @@ func TestFilesAfterRotation(t *testing.T) {
 	key := granted(t, api)
 	file := func() string {
 		asked := must[string](t)(l.Request(key, "", nil))
-		return must[*client.ReceiptFile](t)(api.MakeReceiptFile(t.Context(),
+		return must[*client.ReceiptFile](t)(api.Receipts.MakeFile(t.Context(),
 			client.DeviceRequest{Request: asked})).Text
 	}
 	listed := func() (lists int) {
@@ -38,7 +38,7 @@ func TestFilesAfterRotation(t *testing.T) {
 	if want(t, "with a list", check(t, l), true, ""); listed() != 1 {
 		t.Fatalf("the device has %d lists", listed())
 	}
-	must[*client.ReceiptKeys](t)(api.RotateReceiptKeys(t.Context()))
+	must[*client.ReceiptKeys](t)(api.Receipts.RotateKeys(t.Context()))
 	clock.ahead.Add(int64(91 * day))
 
 	early := file()
@@ -69,7 +69,7 @@ func TestFileWithOlderKeys(t *testing.T) {
 	l := laptop(t, service, keys, clock.now, client.WithHTTPClient(http.DefaultClient))
 	key := granted(t, api)
 	asked := must[string](t)(l.Request(key, "", nil))
-	file := must[*client.ReceiptFile](t)(api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: asked}))
+	file := must[*client.ReceiptFile](t)(api.Receipts.MakeFile(t.Context(), client.DeviceRequest{Request: asked}))
 	clock.ahead.Add(int64(3 * time.Hour))
 	must[*receipt.Receipt](t)(l.Activate(t.Context(), key, ""))
 	must[*receipt.Receipt](t)(l.Import(file.Text))

@@ -25,7 +25,7 @@ func TestOlderReceiptOfEarlierLicense(t *testing.T) {
 	}
 	put := func(s state) { kept.text = must[[]byte](t)(json.Marshal(s)) }
 	old := stored().Documents.Receipt
-	must[*client.License](t)(s.api.UpdateLicense(t.Context(), key, client.LicenseUpdate{MaxDevices: new(3)}))
+	must[*client.License](t)(s.api.Licenses.Update(t.Context(), key, client.LicenseUpdate{MaxDevices: new(3)}))
 	newest := must[*receipt.Receipt](t)(l.Validate(t.Context()))
 	must[*receipt.Receipt](t)(l.Activate(t.Context(), s.license(t), ""))
 	network.away.Store(true)

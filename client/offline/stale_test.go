@@ -25,7 +25,8 @@ func TestStaleList(t *testing.T) {
 			must[*receipt.Receipt](t)(l.Activate(t.Context(), licenseKey, ""))
 		} else {
 			asked := must[string](t)(l.Request(licenseKey, "", nil))
-			file := must[*client.ReceiptFile](t)(api.MakeReceiptFile(t.Context(), client.DeviceRequest{Request: asked}))
+			file := must[*client.ReceiptFile](t)(api.Receipts.MakeFile(t.Context(),
+				client.DeviceRequest{Request: asked}))
 			must[*receipt.Receipt](t)(l.Import(file.Text))
 		}
 		cache := &cdn{now: clock.now, kept: map[string]keptAnswer{}}
@@ -40,7 +41,7 @@ func TestStaleList(t *testing.T) {
 				t.Errorf("%s: the cache has asked the service %d times in %d rounds", way, asked, round+1)
 			}
 		}
-		must[*client.License](t)(api.RevokeLicense(t.Context(), licenseKey, ""))
+		must[*client.License](t)(api.Licenses.Revoke(t.Context(), licenseKey, ""))
 		clock.ahead.Add(int64(10 * time.Minute))
 		want(t, way+", revoked, with a cache", check(t, l), false, string(receipt.Voided))
 		cache.away.Store(true)

@@ -31,7 +31,7 @@ func shop(t *testing.T) *client.Client {
 	}
 	t.Cleanup(shop.CloseIdleConnections)
 	devices := 2
-	if _, err := shop.PutProduct(t.Context(), productID,
+	if _, err := shop.Products.Put(t.Context(), productID,
 		client.ProductTerms{Name: "Notes", MaxDevices: &devices, SelfServiceDeactivation: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func shop(t *testing.T) *client.Client {
 
 func newLicense(t *testing.T, shop *client.Client) string {
 	t.Helper()
-	granted, err := shop.GrantLicenses(t.Context(), client.Grant{ProductID: productID, Quantity: 1})
+	granted, err := shop.Licenses.Grant(t.Context(), client.Grant{ProductID: productID, Quantity: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestLicenseOfADevice(t *testing.T) {
 		t.Error(err)
 	}
 	wantError(t, first.activate(ctx, "LIC-00000-00000-00000-00000-00000"), "does not exist")
-	if _, err := shop.RevokeLicense(ctx, key, ""); err != nil {
+	if _, err := shop.Licenses.Revoke(ctx, key, ""); err != nil {
 		t.Fatal(err)
 	}
 	wantError(t, third.check(ctx), "license_revoked")

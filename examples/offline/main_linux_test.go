@@ -34,15 +34,15 @@ func TestWithoutNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shop.CloseIdleConnections()
-	if _, err := shop.PutProduct(t.Context(), "notes", client.ProductTerms{Name: "Notes",
+	if _, err := shop.Products.Put(t.Context(), "notes", client.ProductTerms{Name: "Notes",
 		SelfServiceDeactivation: true, Entitlements: map[string]any{"edition": "pro"}}); err != nil {
 		t.Fatal(err)
 	}
-	granted, err := shop.GrantLicenses(t.Context(), client.Grant{ProductID: "notes", Quantity: 1})
+	granted, err := shop.Licenses.Grant(t.Context(), client.Grant{ProductID: "notes", Quantity: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := shop.ReceiptKeys(t.Context())
+	keys, err := shop.Receipts.Keys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

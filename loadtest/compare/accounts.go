@@ -86,7 +86,7 @@ func (c *crowd) listen(ctx context.Context) {
 		}
 		defer api.CloseIdleConnections()
 		// The nodes deliver nothing, so nothing listens at this address.
-		if _, err := api.CreateWebhook(ctx, client.NewWebhook{URL: "http://127.0.0.1:9/"}); err != nil {
+		if _, err := api.Webhooks.Create(ctx, client.NewWebhook{URL: "http://127.0.0.1:9/"}); err != nil {
 			return fmt.Errorf("create a webhook endpoint: %w", err)
 		}
 		return nil

@@ -76,12 +76,12 @@ func bound(n int, each uint64) func(int) (int, device) {
 func (b *bench) grantExternal(ctx context.Context, n, round int) (own, others *rig.Keys) {
 	api := must(client.New("http://"+b.seeder.Address, b.apiKey))
 	defer api.CloseIdleConnections()
-	account := must(api.Account(ctx))
+	account := must(api.Account.Get(ctx))
 	externalKey := func(i int) string { return fmt.Sprintf("OLD-%04d-%08d", round, i) }
 	granted := make([]string, n)
 	unbounded := unlimited
 	stopIf(rig.Each(ctx, n, warmers, func(ctx context.Context, i int) error {
-		made, err := api.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1, MaxDevices: &unbounded,
+		made, err := api.Licenses.Grant(ctx, client.Grant{ProductID: "editor", Quantity: 1, MaxDevices: &unbounded,
 			ExternalKey: externalKey(i)})
 		if err != nil {
 			return fmt.Errorf("grant a license with an external key: %w", err)

@@ -211,11 +211,11 @@ func together(call func(ctx context.Context, client, number int) error) turnFunc
 
 // flipTypes makes the account subscribe to activations and unsubscribe again.
 func (r *rival) flipTypes(ctx context.Context) turnFunc {
-	made := must(r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}))
-	r.undo = func(ctx context.Context) error { return r.patient.DeleteWebhook(ctx, made.ID) }
+	made := must(r.api.Webhooks.Create(ctx, client.NewWebhook{URL: r.sink.url}))
+	r.undo = func(ctx context.Context) error { return r.patient.Webhooks.Delete(ctx, made.ID) }
 	return func(ctx context.Context, _, turn int) error {
 		types := [][]string{{"order.paid"}, {client.AllTypes}}[turn%2]
-		_, err := r.api.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{Types: types})
+		_, err := r.api.Webhooks.Update(ctx, made.ID, client.WebhookUpdate{Types: types})
 		return err
 	}
 }
@@ -223,23 +223,23 @@ func (r *rival) flipTypes(ctx context.Context) turnFunc {
 func (r *rival) churnEndpoints(context.Context) turnFunc {
 	r.undo = r.deleteEndpoints
 	return func(ctx context.Context, _, _ int) error {
-		made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
+		made, err := r.api.Webhooks.Create(ctx, client.NewWebhook{URL: r.sink.url})
 		if err != nil {
 			return err
 		}
-		return r.api.DeleteWebhook(ctx, made.ID)
+		return r.api.Webhooks.Delete(ctx, made.ID)
 	}
 }
 
 // deleteEndpoints deletes what a stopped client has left.
 func (r *rival) deleteEndpoints(ctx context.Context) error {
-	list, err := r.patient.ListWebhooks(ctx, client.Page{Limit: 100})
+	list, err := r.patient.Webhooks.List(ctx, client.Page{Limit: 100})
 	if err != nil {
 		return err
 	}
 	for _, w := range list.Items {
 		// The client's own request may have gone through meanwhile.
-		if failed := r.patient.DeleteWebhook(ctx, w.ID); !client.HasReason(failed, "webhook_endpoint_not_found") {
+		if failed := r.patient.Webhooks.Delete(ctx, w.ID); !client.HasReason(failed, "webhook_endpoint_not_found") {
 			err = errors.Join(err, failed)
 		}
 	}
@@ -248,11 +248,11 @@ func (r *rival) deleteEndpoints(ctx context.Context) error {
 
 func (r *rival) churnKeys(context.Context) turnFunc {
 	return func(ctx context.Context, _, _ int) error {
-		made, err := r.api.CreateKey(ctx, client.NewKey{Name: "rival", Scopes: []string{"orders:read"}})
+		made, err := r.api.APIKeys.Create(ctx, client.NewKey{Name: "rival", Scopes: []string{"orders:read"}})
 		if err != nil {
 			return err
 		}
-		_, err = r.api.RevokeKey(ctx, made.ID)
+		_, err = r.api.APIKeys.Revoke(ctx, made.ID)
 		return err
 	}
 }

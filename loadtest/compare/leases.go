@@ -51,7 +51,7 @@ func (b *bench) grantFloating(ctx context.Context, count int) *rig.Keys {
 	api := must(client.New("http://"+b.seeder.Address, b.apiKey))
 	defer api.CloseIdleConnections()
 	most := mostLeases
-	must(api.PutProduct(ctx, "floating", client.ProductTerms{MaxDevices: &most, DeviceMode: "leased",
+	must(api.Products.Put(ctx, "floating", client.ProductTerms{MaxDevices: &most, DeviceMode: "leased",
 		LeaseSeconds: leaseLengths[0], MaxLeaseSeconds: leaseLengths[len(leaseLengths)-1]}))
 	return must(rig.Grant(ctx, "http://"+b.seeder.Address, b.apiKey, "floating", count, mostLeases, func(int) {}))
 }

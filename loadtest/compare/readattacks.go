@@ -40,7 +40,7 @@ func (r *rival) exportAll(context.Context) turnFunc {
 // waitForEvents makes one client grant licenses, and the other clients wait for the events of these licenses.
 func (r *rival) waitForEvents(context.Context) turnFunc {
 	wait := together(func(ctx context.Context, _, _ int) error {
-		_, err := r.here.ListEvents(ctx, client.EventFilter{After: client.Now}, client.Page{Limit: rivalPage},
+		_, err := r.here.Events.List(ctx, client.EventFilter{After: client.Now}, client.Page{Limit: rivalPage},
 			rivalWait)
 		return err
 	})
@@ -48,7 +48,7 @@ func (r *rival) waitForEvents(context.Context) turnFunc {
 		if c > 0 {
 			return wait(ctx, c, turn)
 		}
-		_, err := r.here.GrantLicenses(ctx, client.Grant{ProductID: "rival", Quantity: 1})
+		_, err := r.here.Licenses.Grant(ctx, client.Grant{ProductID: "rival", Quantity: 1})
 		return err
 	}
 }

@@ -128,7 +128,7 @@ func (b *bench) api() *client.Client { return must(client.New("http://"+b.node.A
 // subscribe makes a sink, and an endpoint for all kinds of events.
 func (b *bench) subscribe(ctx context.Context) *endpoint {
 	e := &endpoint{sink: newSink(), api: b.api()}
-	made := must(e.api.CreateWebhook(ctx, client.NewWebhook{URL: e.url}))
+	made := must(e.api.Webhooks.Create(ctx, client.NewWebhook{URL: e.url}))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.id, e.checks = made.ID, must(webhook.New(made.Secret))
@@ -137,7 +137,7 @@ func (b *bench) subscribe(ctx context.Context) *endpoint {
 
 // enable enables the endpoint, or disables it.
 func (e *endpoint) enable(ctx context.Context, enabled bool) {
-	must(e.api.UpdateWebhook(ctx, e.id, client.WebhookUpdate{Enabled: &enabled}))
+	must(e.api.Webhooks.Update(ctx, e.id, client.WebhookUpdate{Enabled: &enabled}))
 }
 
 // cancel deletes the endpoint, and stops the sink. The next load must not compete with
@@ -145,5 +145,5 @@ func (e *endpoint) enable(ctx context.Context, enabled bool) {
 func (e *endpoint) cancel(ctx context.Context) {
 	defer e.stop()
 	defer e.api.CloseIdleConnections()
-	stopIf(e.api.DeleteWebhook(ctx, e.id))
+	stopIf(e.api.Webhooks.Delete(ctx, e.id))
 }

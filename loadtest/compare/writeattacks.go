@@ -15,7 +15,7 @@ const (
 
 // pingPong makes as many events as one license can.
 func (r *rival) pingPong(ctx context.Context) turnFunc {
-	must(r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}))
+	must(r.api.Webhooks.Create(ctx, client.NewWebhook{URL: r.sink.url}))
 	r.undo = r.deleteEndpoints
 	return func(ctx context.Context, c, _ int) error {
 		device := fmt.Sprintf("rival-%d", c)
@@ -23,7 +23,7 @@ func (r *rival) pingPong(ctx context.Context) turnFunc {
 			client.Activation{LicenseKey: string(r.license), DeviceID: device}); err != nil {
 			return err
 		}
-		_, err := r.api.RemoveDevice(ctx, string(r.license), device)
+		_, err := r.api.Licenses.RemoveDevice(ctx, string(r.license), device)
 		return err
 	}
 }
@@ -32,7 +32,7 @@ func (r *rival) pingPong(ctx context.Context) turnFunc {
 func (r *rival) changeSettings(context.Context) turnFunc {
 	return func(ctx context.Context, _, turn int) error {
 		matching := []string{client.MatchCompact, client.MatchExact}[turn%2]
-		_, err := r.here.UpdateAccount(ctx, client.AccountUpdate{ExternalKeys: matching})
+		_, err := r.here.Account.Update(ctx, client.AccountUpdate{ExternalKeys: matching})
 		return err
 	}
 }
@@ -43,13 +43,13 @@ func (r *rival) reissue(context.Context) turnFunc {
 	var ids [fairRivals]string
 	return func(ctx context.Context, c, _ int) error {
 		if ids[c] == "" {
-			made, err := r.here.GrantLicenses(ctx, client.Grant{ProductID: "rival", Quantity: 1})
+			made, err := r.here.Licenses.Grant(ctx, client.Grant{ProductID: "rival", Quantity: 1})
 			if err != nil {
 				return err
 			}
 			ids[c] = made[0].ID
 		}
-		license, err := r.here.ReissueLicense(ctx, ids[c], client.Reissue{})
+		license, err := r.here.Licenses.Reissue(ctx, ids[c], client.Reissue{})
 		if client.HasReason(err, "reissue_limit") {
 			ids[c] = ""
 			return nil
@@ -80,11 +80,11 @@ func (r *rival) redact(context.Context) turnFunc {
 		buyer := fmt.Sprintf("buyer-%d-%d@example.com", c, turn)
 		for range rivalOrders {
 			order := client.NewOrder{ProductID: "rival", Currency: "USD", Description: "of a buyer", BuyerEmail: buyer}
-			if _, err := r.here.CreateOrder(ctx, order); err != nil {
+			if _, err := r.here.Orders.Create(ctx, order); err != nil {
 				return err
 			}
 		}
-		_, err := r.here.RedactBuyer(ctx, buyer)
+		_, err := r.here.Redactions.ByEmail(ctx, buyer)
 		return err
 	}
 }
@@ -92,17 +92,17 @@ func (r *rival) redact(context.Context) turnFunc {
 // largeEvents makes a client change a license with much metadata, which each event repeats. So the events reach the
 // limit of retention, and an endpoint gets them.
 func (r *rival) largeEvents(ctx context.Context) turnFunc {
-	must(r.patient.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}))
+	must(r.patient.Webhooks.Create(ctx, client.NewWebhook{URL: r.sink.url}))
 	r.undo = r.deleteEndpoints
 	metadata := map[string]string{"a": strings.Repeat("x", rivalMetadata-len(`{"a":""}`))}
-	licenses := must(r.patient.GrantLicenses(ctx,
+	licenses := must(r.patient.Licenses.Grant(ctx,
 		client.Grant{ProductID: "rival", Quantity: fairRivals, Metadata: metadata}))
 	return func(ctx context.Context, c, _ int) error {
-		if _, err := r.here.SuspendLicense(ctx, licenses[c].LicenseKey, ""); err != nil &&
+		if _, err := r.here.Licenses.Suspend(ctx, licenses[c].LicenseKey, ""); err != nil &&
 			!client.HasReason(err, "license_suspended") {
 			return err
 		}
-		_, err := r.here.ReinstateLicense(ctx, licenses[c].LicenseKey, "")
+		_, err := r.here.Licenses.Reinstate(ctx, licenses[c].LicenseKey, "")
 		return err
 	}
 }

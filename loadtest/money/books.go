@@ -43,10 +43,10 @@ func (s *scene) readBooks(ctx context.Context) (*books, error) {
 	b := s.stripeBooks()
 	b.details, b.payments = map[string]*client.Order{}, map[string][]client.Payment{}
 	var errs [5]error
-	b.orders, errs[0] = all(s.shop.desk.Orders(ctx, client.OrderFilter{}))
-	b.licenses, errs[1] = all(s.shop.desk.Licenses(ctx, client.LicenseFilter{}))
+	b.orders, errs[0] = all(s.shop.desk.Orders.All(ctx, client.OrderFilter{}))
+	b.licenses, errs[1] = all(s.shop.desk.Licenses.All(ctx, client.LicenseFilter{}))
 	now := time.Now()
-	b.report, errs[2] = s.shop.desk.SalesReport(ctx, client.SalesReportOf{By: client.ByDay,
+	b.report, errs[2] = s.shop.desk.Reports.Sales(ctx, client.SalesReportOf{By: client.ByDay,
 		Period: client.Period{From: now.AddDate(0, 0, -2), To: now.AddDate(0, 0, 2)}})
 	b.export, errs[3] = s.export(ctx)
 	errs[4] = s.readDetails(ctx, b)
@@ -60,7 +60,7 @@ func (s *scene) stripeBooks() *books {
 
 // payments returns the payment records of an order.
 func (s *scene) payments(ctx context.Context, orderNo string) ([]client.Payment, error) {
-	list, err := s.shop.desk.ListOrderPayments(ctx, orderNo, client.Page{})
+	list, err := s.shop.desk.Orders.ListPayments(ctx, orderNo, client.Page{})
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *scene) readDetails(ctx context.Context, b *books) error {
 	var mu sync.Mutex
 	return rig.Each(ctx, len(b.orders), readers, func(ctx context.Context, i int) error {
 		number := b.orders[i].OrderNo
-		now, err := s.shop.desk.Order(ctx, number)
+		now, err := s.shop.desk.Orders.Get(ctx, number)
 		payments, unlisted := s.payments(ctx, number)
 		mu.Lock()
 		defer mu.Unlock()

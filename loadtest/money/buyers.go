@@ -39,12 +39,12 @@ const (
 const grace = 3 * 24 * time.Hour
 
 func (s *shop) open(ctx context.Context) error {
-	_, err := s.desk.PutProduct(ctx, productID, client.ProductTerms{Name: "Editor", MaxDevices: new(3)})
+	_, err := s.desk.Products.Put(ctx, productID, client.ProductTerms{Name: "Editor", MaxDevices: new(3)})
 	if err != nil {
 		return err
 	}
 	for _, id := range []string{cloudID, plusID} {
-		_, err = s.desk.PutProduct(ctx, id, client.ProductTerms{Name: id,
+		_, err = s.desk.Products.Put(ctx, id, client.ProductTerms{Name: id,
 			Billing: &client.Billing{Interval: "P1M", Grace: "P3D"}})
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (s *shop) order(ctx context.Context, b *buyer) bool {
 	if b.fate == paysOutside {
 		in.PaymentProvider = "outside"
 	}
-	made, err := s.desk.CreateOrder(ctx, in, client.IdempotencyKey(fmt.Sprintf("buyer-%d", b.n)))
+	made, err := s.desk.Orders.Create(ctx, in, client.IdempotencyKey(fmt.Sprintf("buyer-%d", b.n)))
 	if !s.Done("orders made", b, err) {
 		return false
 	}
@@ -199,7 +199,7 @@ func (s *shop) pay(b *buyer, with string) {
 
 // cancel cancels an order. A payment may have been faster.
 func (s *shop) cancel(ctx context.Context, b *buyer) {
-	_, err := s.desk.CancelOrder(ctx, b.order, "", client.IdempotencyKey(fmt.Sprintf("cancel-%d", b.n)))
+	_, err := s.desk.Orders.Cancel(ctx, b.order, "", client.IdempotencyKey(fmt.Sprintf("cancel-%d", b.n)))
 	if trial.CodeOf(err) == 40902 {
 		s.Did("cancellations that came too late")
 		return
@@ -228,9 +228,9 @@ func (s *shop) giveBack(ctx context.Context, b *buyer, parts ...int64) {
 func (s *shop) refund(ctx context.Context, b *buyer, part int64, key client.CallOption) bool {
 	return s.insist(ctx, b, "refunds", func() (err error) {
 		if part == b.amount {
-			_, err = s.desk.RefundOrder(ctx, b.order, "It does not run.", key)
+			_, err = s.desk.Orders.Refund(ctx, b.order, "It does not run.", key)
 		} else {
-			_, err = s.desk.RefundPart(ctx, b.order, part, "Paid too much.", key)
+			_, err = s.desk.Orders.RefundPart(ctx, b.order, part, "Paid too much.", key)
 		}
 		return err
 	})
@@ -257,7 +257,7 @@ func (s *shop) insist(ctx context.Context, b *buyer, what string, ask func() err
 func (s *shop) payOutside(ctx context.Context, b *buyer) {
 	b.outside = fmt.Sprintf("INV-%d", b.n)
 	for range 2 {
-		_, err := s.desk.RecordPayment(ctx, b.order, client.OutsidePayment{Reference: b.outside})
+		_, err := s.desk.Orders.RecordPayment(ctx, b.order, client.OutsidePayment{Reference: b.outside})
 		s.Done("payments recorded by the shop", b, err)
 	}
 }

@@ -94,7 +94,7 @@ func (s *scene) reverse(ctx context.Context) (reversed []*buyer, err error) {
 		if b.fate != losesLater || b.dispute == "" {
 			continue
 		}
-		now, failed := s.shop.desk.Order(ctx, b.order)
+		now, failed := s.shop.desk.Orders.Get(ctx, b.order)
 		if err = errors.Join(err, failed); failed == nil && now.Status == "refunded" { // else the audit names the order
 			s.fake.Decide(b.dispute, true)
 			b.reversed, reversed = true, append(reversed, b)

@@ -183,7 +183,7 @@ func (s *scene) behind(ctx context.Context, buyers []*buyer) (waiting []*buyer, 
 		if one.order == "" {
 			return nil
 		}
-		now, err := s.shop.desk.Order(ctx, one.order)
+		now, err := s.shop.desk.Orders.Get(ctx, one.order)
 		var payments []client.Payment
 		if err == nil && one.dispute != "" {
 			payments, err = s.payments(ctx, one.order)

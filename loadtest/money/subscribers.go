@@ -54,11 +54,11 @@ func (s *shop) changeSubscription(ctx context.Context, b *buyer) bool {
 		})
 	}
 	end := func(key client.CallOption) error {
-		_, err := s.desk.CancelSubscription(ctx, b.order, client.EndOfPeriod, key)
+		_, err := s.desk.Subscriptions.Cancel(ctx, b.order, client.EndOfPeriod, key)
 		return err
 	}
 	resume := func(key client.CallOption) error {
-		_, err := s.desk.ResumeSubscription(ctx, b.order, key)
+		_, err := s.desk.Subscriptions.Resume(ctx, b.order, key)
 		return err
 	}
 	upgrade := func(key client.CallOption) error {
@@ -66,7 +66,7 @@ func (s *shop) changeSubscription(ctx context.Context, b *buyer) bool {
 		if b.fate == upgrades {
 			change.At = client.EndNow
 		}
-		_, err := s.desk.ChangeSubscription(ctx, b.order, change, key)
+		_, err := s.desk.Subscriptions.Change(ctx, b.order, change, key)
 		return err
 	}
 	switch b.fate {

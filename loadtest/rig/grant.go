@@ -28,7 +28,7 @@ func Grant(ctx context.Context, url, apiKey, product string, count, maxDevices i
 	if err := Each(ctx, len(batches), grantWorkers, func(ctx context.Context, i int) (err error) {
 		size := min(grantSize, count-i*grantSize)
 		grant := client.Grant{ProductID: product, Quantity: size, MaxDevices: &maxDevices}
-		if batches[i], err = api.GrantLicenses(ctx, grant); err == nil && len(batches[i]) != size {
+		if batches[i], err = api.Licenses.Grant(ctx, grant); err == nil && len(batches[i]) != size {
 			err = fmt.Errorf("the answer has %d licenses, not %d", len(batches[i]), size)
 		}
 		done(int(granted.Add(int64(size))))

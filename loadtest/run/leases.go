@@ -92,7 +92,7 @@ func awaitLapses(ctx context.Context, accounts []*client.Client, j *journal) err
 	defer cancel()
 	for key, l := range j.licenses {
 		for left := len(l.leases); left > 0; {
-			license, err := accounts[l.account].License(ctx, key)
+			license, err := accounts[l.account].Licenses.Get(ctx, key)
 			if err != nil {
 				return err
 			}

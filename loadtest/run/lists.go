@@ -34,10 +34,10 @@ func listsOf(ctx context.Context, api *client.Client) (l lists, err error) {
 	l = lists{map[client.OrderFilter][]client.Order{}, map[client.LicenseFilter][]client.License{}}
 	read := func(orders client.OrderFilter, licenses client.LicenseFilter) {
 		if err == nil {
-			l.orders[orders], err = collect(api.Orders(ctx, orders))
+			l.orders[orders], err = collect(api.Orders.All(ctx, orders))
 		}
 		if err == nil {
-			l.licenses[licenses], err = collect(api.Licenses(ctx, licenses))
+			l.licenses[licenses], err = collect(api.Licenses.All(ctx, licenses))
 		}
 	}
 	read(client.OrderFilter{}, client.LicenseFilter{})

@@ -182,7 +182,7 @@ func putProduct(ctx context.Context, url, apiKey, id string, terms client.Produc
 		return err
 	}
 	defer api.CloseIdleConnections()
-	if _, err := api.PutProduct(ctx, id, terms); err != nil {
+	if _, err := api.Products.Put(ctx, id, terms); err != nil {
 		return fmt.Errorf("put the product %s: %w", id, err)
 	}
 	return nil

@@ -101,7 +101,7 @@ func readBack(ctx context.Context, accounts []*client.Client, j *journal) (*stor
 	numbers := slices.Collect(maps.Keys(j.orders))
 	if err := rig.Each(ctx, len(numbers), preparers, func(ctx context.Context, i int) error {
 		account := j.orders[numbers[i]].account
-		order, err := accounts[account].Order(ctx, numbers[i])
+		order, err := accounts[account].Orders.Get(ctx, numbers[i])
 		return keep(err, func() {
 			st.orders[numbers[i]] = order
 			if order.LicenseKey != "" {
@@ -120,7 +120,7 @@ func readBack(ctx context.Context, accounts []*client.Client, j *journal) (*stor
 
 // readLicense reads a license with all its devices.
 func readLicense(ctx context.Context, api *client.Client, key string) (*storedLicense, error) {
-	license, err := api.License(ctx, key)
+	license, err := api.Licenses.Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func readLicense(ctx context.Context, api *client.Client, key string) (*storedLi
 	if license.DevicesNextCursor == "" {
 		return l, nil
 	}
-	for device, err := range api.Devices(ctx, key) {
+	for device, err := range api.Licenses.AllDevices(ctx, key) {
 		if err != nil {
 			return nil, err
 		}

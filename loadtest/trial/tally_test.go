@@ -72,7 +72,7 @@ func TestClientCountsRetries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, err := c.Order(t.Context(), "ord_1"); err != nil || o.OrderNo != "ord_1" {
+	if o, err := c.Orders.Get(t.Context(), "ord_1"); err != nil || o.OrderNo != "ord_1" {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	if got := tally.Report().counts; !slices.Equal(got,

@@ -83,7 +83,7 @@ func (e *Endpoints) hurry(ctx context.Context, events int, impatience time.Durat
 		return nil
 	}
 	for _, enabled := range []bool{false, true} {
-		if _, err := e.desk.UpdateWebhook(ctx, e.unreliable.id, client.WebhookUpdate{Enabled: &enabled}); err != nil {
+		if _, err := e.desk.Webhooks.Update(ctx, e.unreliable.id, client.WebhookUpdate{Enabled: &enabled}); err != nil {
 			return fmt.Errorf("disable and enable the unreliable endpoint: %w", err)
 		}
 	}

@@ -56,7 +56,7 @@ func Open(ctx context.Context, desk *client.Client, seed uint64, most int) (_ *E
 	} {
 		r := newReceiver(one.name, one.answer)
 		*one.as, r.first = r, func() { e.delivered.Add(1) }
-		made, err := desk.CreateWebhook(ctx, client.NewWebhook{URL: r.url, Description: r.name})
+		made, err := desk.Webhooks.Create(ctx, client.NewWebhook{URL: r.url, Description: r.name})
 		if err != nil {
 			return nil, fmt.Errorf("make the endpoint %s: %w", r.name, err)
 		}
@@ -90,7 +90,7 @@ func (e *Endpoints) receivers() []*receiver { return []*receiver{e.reliable, e.u
 // Rotate replaces the secret of an endpoint. The service signs messages with both secrets for an hour, and the receiver
 // accepts either.
 func (e *Endpoints) Rotate(ctx context.Context) error {
-	now, err := e.desk.RotateWebhook(ctx, e.unreliable.id, client.Rotation{Overlap: new(time.Hour)})
+	now, err := e.desk.Webhooks.Rotate(ctx, e.unreliable.id, client.Rotation{Overlap: new(time.Hour)})
 	if err != nil {
 		return fmt.Errorf("replace the secret of an endpoint: %w", err)
 	}
@@ -140,7 +140,7 @@ func (e *Endpoints) Audit(ctx context.Context, changes map[Change]bool) (*Result
 
 // inspect checks the status of an endpoint.
 func (e *Endpoints) inspect(ctx context.Context, r *receiver) (problems []string, err error) {
-	now, err := e.desk.Webhook(ctx, r.id)
+	now, err := e.desk.Webhooks.Get(ctx, r.id)
 	if err != nil {
 		return nil, fmt.Errorf("look the endpoint %s up: %w", r.name, err)
 	}

@@ -47,7 +47,7 @@ func parseEvent(text []byte) (event, error) {
 
 // follow reads the feed with the Go client while the feed grows and nodes are killed, until ctx ends.
 func (e *Endpoints) follow(ctx context.Context) error {
-	for event, err := range e.desk.FollowEvents(ctx, client.EventFilter{}) {
+	for event, err := range e.desk.Events.Follow(ctx, client.EventFilter{}) {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -67,7 +67,7 @@ func readFeed(ctx context.Context, c *client.Client) ([]event, error) {
 	var all []event
 	for page := (client.Page{Limit: feedPage}); ; {
 		var response client.Response
-		read, err := c.ListEvents(ctx, client.EventFilter{}, page, 0, client.Record(&response))
+		read, err := c.Events.List(ctx, client.EventFilter{}, page, 0, client.Record(&response))
 		if err != nil {
 			return nil, fmt.Errorf("read the feed: %w", err)
 		}

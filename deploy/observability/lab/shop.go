@@ -71,30 +71,30 @@ func openShop(ctx context.Context, s *stage.Stage, apiKey string) (*shop, error)
 // stock creates what the shop needs before it sells.
 func (h *shop) stock(ctx context.Context) error {
 	devices, none := maxDevices, 0
-	if _, err := h.opening.PutProduct(ctx, product,
+	if _, err := h.opening.Products.Put(ctx, product,
 		client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
 		return fmt.Errorf("describe the product: %w", err)
 	}
 	for _, url := range h.receivers.urls {
-		if _, err := h.opening.CreateWebhook(ctx, client.NewWebhook{URL: url}); err != nil {
+		if _, err := h.opening.Webhooks.Create(ctx, client.NewWebhook{URL: url}); err != nil {
 			return fmt.Errorf("make an endpoint: %w", err)
 		}
 	}
-	granted, err := h.opening.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 3, MaxDevices: &none})
+	granted, err := h.opening.Licenses.Grant(ctx, client.Grant{ProductID: product, Quantity: 3, MaxDevices: &none})
 	if err != nil {
 		return fmt.Errorf("grant licenses: %w", err)
 	}
 	h.hot, h.suspended, h.revoked = granted[0].LicenseKey, granted[1].LicenseKey, granted[2].LicenseKey
-	short, err := h.opening.GrantLicenses(ctx,
+	short, err := h.opening.Licenses.Grant(ctx,
 		client.Grant{ProductID: product, Quantity: 1, ExpiresAt: time.Now().Add(2 * time.Second)})
 	if err != nil {
 		return fmt.Errorf("grant a license that ends: %w", err)
 	}
 	h.expired = short[0].LicenseKey
-	if _, err := h.opening.SuspendLicense(ctx, h.suspended, "a test"); err != nil {
+	if _, err := h.opening.Licenses.Suspend(ctx, h.suspended, "a test"); err != nil {
 		return err
 	}
-	if _, err = h.opening.RevokeLicense(ctx, h.revoked, "a test"); err != nil {
+	if _, err = h.opening.Licenses.Revoke(ctx, h.revoked, "a test"); err != nil {
 		return err
 	}
 	return h.lease(ctx)
@@ -103,12 +103,12 @@ func (h *shop) stock(ctx context.Context) error {
 // lease makes a device take a lease of a floating license, for longer than the lab runs.
 func (h *shop) lease(ctx context.Context) error {
 	devices, floating := maxDevices, "render-farm"
-	if _, err := h.opening.PutProduct(ctx, floating, client.ProductTerms{
+	if _, err := h.opening.Products.Put(ctx, floating, client.ProductTerms{
 		MaxDevices: &devices, DeviceMode: "leased", LeaseSeconds: int((24 * time.Hour).Seconds()),
 	}); err != nil {
 		return fmt.Errorf("describe a product with floating licenses: %w", err)
 	}
-	granted, err := h.opening.GrantLicenses(ctx, client.Grant{ProductID: floating, Quantity: 1})
+	granted, err := h.opening.Licenses.Grant(ctx, client.Grant{ProductID: floating, Quantity: 1})
 	if err != nil {
 		return fmt.Errorf("grant a floating license: %w", err)
 	}
@@ -147,7 +147,7 @@ func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 
 // customer makes an order, and pays, cancels or abandons it.
 func (h *shop) customer(ctx context.Context, i int) error {
-	o, err := h.desk.CreateOrder(ctx,
+	o, err := h.desk.Orders.Create(ctx,
 		client.NewOrder{ProductID: product, Amount: 4900, Currency: "USD", BuyerEmail: "ada@example.com"})
 	if err != nil {
 		return err
@@ -156,13 +156,13 @@ func (h *shop) customer(ctx context.Context, i int) error {
 	case 0:
 		return nil // and never pays
 	case 1:
-		_, err := h.desk.CancelOrder(ctx, o.OrderNo, "not wanted any more")
+		_, err := h.desk.Orders.Cancel(ctx, o.OrderNo, "not wanted any more")
 		return err
 	}
 	if _, err := h.browser.Press(ctx, o.PayURL, "pay"); err != nil {
 		return err
 	}
-	if o, err = h.desk.Order(ctx, o.OrderNo); err != nil {
+	if o, err = h.desk.Orders.Get(ctx, o.OrderNo); err != nil {
 		return err
 	}
 	for _, device := range []string{"laptop", "phone", "laptop"} {
@@ -178,11 +178,11 @@ func (h *shop) customer(ctx context.Context, i int) error {
 	if _, err := h.program.Validate(ctx, client.Validation{LicenseKey: o.LicenseKey, DeviceID: "phone"}); err != nil {
 		return err
 	}
-	if _, err := h.desk.RemoveDevice(ctx, o.LicenseKey, "phone"); err != nil {
+	if _, err := h.desk.Licenses.RemoveDevice(ctx, o.LicenseKey, "phone"); err != nil {
 		return err
 	}
 	if i%8 == 2 {
-		_, err = h.desk.RefundOrder(ctx, o.OrderNo, "does not like it")
+		_, err = h.desk.Orders.Refund(ctx, o.OrderNo, "does not like it")
 	}
 	return err
 }
@@ -207,7 +207,7 @@ func (h *shop) refused(ctx context.Context, i int) error {
 		return fmt.Errorf("a mistyped license key: %w", err)
 	}
 	// An unknown API key. After many of them the service answers 42900 to the address.
-	if _, err := h.stranger.License(ctx, h.hot); !refusedWith(err, 40100, 42900) {
+	if _, err := h.stranger.Licenses.Get(ctx, h.hot); !refusedWith(err, 40100, 42900) {
 		return fmt.Errorf("an unknown API key: %w", err)
 	}
 	return nil
@@ -215,22 +215,22 @@ func (h *shop) refused(ctx context.Context, i int) error {
 
 // lookups reads what back offices read.
 func (h *shop) lookups(ctx context.Context, _ int) error {
-	if _, err := h.desk.License(ctx, h.hot); err != nil {
+	if _, err := h.desk.Licenses.Get(ctx, h.hot); err != nil {
 		return err
 	}
-	if _, err := h.desk.ListDevices(ctx, h.hot, client.Page{}); err != nil {
+	if _, err := h.desk.Licenses.ListDevices(ctx, h.hot, client.Page{}); err != nil {
 		return err
 	}
-	if _, err := h.desk.ListOrders(ctx, client.OrderFilter{}, client.Page{}); err != nil {
+	if _, err := h.desk.Orders.List(ctx, client.OrderFilter{}, client.Page{}); err != nil {
 		return err
 	}
-	_, err := h.desk.ListWebhooks(ctx, client.Page{})
+	_, err := h.desk.Webhooks.List(ctx, client.Page{})
 	return err
 }
 
 // follower reads the feed, and waits for new events.
 func (h *shop) follower(ctx context.Context, _ int) error {
-	_, err := h.desk.ListEvents(ctx, client.EventFilter{}, client.Page{}, time.Second)
+	_, err := h.desk.Events.List(ctx, client.EventFilter{}, client.Page{}, time.Second)
 	return err
 }
 

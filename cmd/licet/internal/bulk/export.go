@@ -28,13 +28,13 @@ type Export[Item, Filter any] struct {
 // ExportLicenses returns an export of licenses.
 func ExportLicenses(service *client.Client) *Export[client.License, client.LicenseFilter] {
 	return &Export[client.License, client.LicenseFilter]{Now: time.Now, columns: Columns(), row: exported,
-		read: service.ListLicenses}
+		read: service.Licenses.List}
 }
 
 // ExportOrders returns an export of orders.
 func ExportOrders(service *client.Client) *Export[client.Order, client.OrderFilter] {
 	return &Export[client.Order, client.OrderFilter]{Now: time.Now, columns: OrderColumns(), row: exportedOrder,
-		read: service.ListOrders}
+		read: service.Orders.List}
 }
 
 // To writes all rows to w. After an error, w has complete rows, but not all of them.

@@ -69,34 +69,34 @@ func TestExportIsTheListing(t *testing.T) {
 	c := shop(t)
 	plain := grant(t, c, "editor", 3)
 	grant(t, c, "-odd", 1)
-	if _, err := c.PutProduct(t.Context(), "floating", client.ProductTerms{DeviceMode: "leased", LeaseSeconds: 600,
+	if _, err := c.Products.Put(t.Context(), "floating", client.ProductTerms{DeviceMode: "leased", LeaseSeconds: 600,
 		MaxLeaseSeconds: 3600, MaxDevices: new(2)}); err != nil {
 		t.Fatal(err)
 	}
 	grant(t, c, "floating", 1)
 	try := client.ProductTerms{Trial: &client.TrialTerms{Validity: "P7D", Per: "device"}}
-	if _, err := c.PutProduct(t.Context(), "tried", try); err != nil {
+	if _, err := c.Products.Put(t.Context(), "tried", try); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.StartTrial(t.Context(), client.NewTrial{ProductID: "tried", DeviceID: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.PutProduct(t.Context(), "viewer", client.ProductTerms{Grace: "P7D"}); err != nil {
+	if _, err := c.Products.Put(t.Context(), "viewer", client.ProductTerms{Grace: "P7D"}); err != nil {
 		t.Fatal(err)
 	}
 	zero := 0
-	if _, err := c.GrantLicenses(t.Context(), client.Grant{
+	if _, err := c.Licenses.Grant(t.Context(), client.Grant{
 		ProductID: "viewer", Quantity: 1, MaxDevices: &zero, ExpiresAt: time.Date(2040, 1, 2, 3, 4, 5, 6e6, time.UTC),
 		Metadata:     json.RawMessage(`{"note":"a, \"b\"\n<c>","n":1.50,"list":[null,{}]}`),
 		Entitlements: json.RawMessage(`{"n":3,"a":"<b>","gone":{"value":1,"expires_at":"2001-01-01T00:00:00Z"}}`),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SuspendLicense(t.Context(), plain[0].LicenseKey,
+	if _, err := c.Licenses.Suspend(t.Context(), plain[0].LicenseKey,
 		`=HYPERLINK("https://example.com","look")`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RevokeLicense(t.Context(), plain[1].LicenseKey, "charge\nback"); err != nil {
+	if _, err := c.Licenses.Revoke(t.Context(), plain[1].LicenseKey, "charge\nback"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Activate(t.Context(),
@@ -238,7 +238,7 @@ func TestExportWhileOthersGrant(t *testing.T) {
 	for range 3 {
 		others.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := c.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 5}); err != nil &&
+				if _, err := c.Licenses.Grant(ctx, client.Grant{ProductID: "editor", Quantity: 5}); err != nil &&
 					ctx.Err() == nil {
 					t.Error(err)
 					return

@@ -147,7 +147,7 @@ func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error)
 
 // probe calls the service once, so that an unreachable service or a refused API key shows before any row is sent.
 func (r *run) probe(ctx context.Context) error {
-	_, err := r.Service.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: 1})
+	_, err := r.Service.Licenses.List(ctx, client.LicenseFilter{}, client.Page{Limit: 1})
 	return err
 }
 
@@ -188,7 +188,7 @@ func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 	if made == "" {
 		return r.probe(ctx)
 	}
-	_, err = r.Service.License(ctx, made)
+	_, err = r.Service.Licenses.Get(ctx, made)
 	if client.HasReason(err, client.ReasonLicenseNotFound, client.ReasonInvalidLicenseKey) {
 		return errors.New("this API key does not see the licenses of this import: it belongs to another account, " +
 			"mode or service; continue with the API key of the first run")

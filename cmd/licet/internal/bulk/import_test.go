@@ -102,24 +102,24 @@ func TestImportGrants(t *testing.T) {
 // TestExportEditImport changes some of what an export has, and imports it.
 func TestExportEditImport(t *testing.T) {
 	c := shop(t)
-	made, err := c.GrantLicenses(t.Context(), client.Grant{
+	made, err := c.Licenses.Grant(t.Context(), client.Grant{
 		ProductID: "editor", Quantity: 12, ExpiresAt: time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC),
 		Metadata: json.RawMessage(`{"seat":"3B","old":1}`),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RevokeLicense(t.Context(), made[0].LicenseKey, "=1+1"); err != nil {
+	if _, err := c.Licenses.Revoke(t.Context(), made[0].LicenseKey, "=1+1"); err != nil {
 		t.Fatal(err)
 	}
 	// One is expired by the time it is imported.
 	soon := time.Now().Add(1500 * time.Millisecond)
-	brief, err := c.GrantLicenses(t.Context(), client.Grant{ProductID: "editor", Quantity: 1, ExpiresAt: soon})
+	brief, err := c.Licenses.Grant(t.Context(), client.Grant{ProductID: "editor", Quantity: 1, ExpiresAt: soon})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for expired := false; !expired; time.Sleep(10 * time.Millisecond) {
-		l, err := c.License(t.Context(), brief[0].LicenseKey)
+		l, err := c.Licenses.Get(t.Context(), brief[0].LicenseKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,14 +189,14 @@ func TestExportEditImport(t *testing.T) {
 // TestImportEntitlements grants with entitlements, and changes a license's own without a change of the product's.
 func TestImportEntitlements(t *testing.T) {
 	c := shop(t)
-	if _, err := c.PutProduct(t.Context(), "editor", client.ProductTerms{
+	if _, err := c.Products.Put(t.Context(), "editor", client.ProductTerms{
 		Entitlements: json.RawMessage(`{"export":true,"projects":10}`),
 	}); err != nil {
 		t.Fatal(err)
 	}
 	wantEntitlements := func(id, want string) {
 		t.Helper()
-		l, err := c.License(t.Context(), id)
+		l, err := c.Licenses.Get(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,13 +242,13 @@ func TestImportEntitlements(t *testing.T) {
 // import changes nothing, and the entitlement stays ended.
 func TestImportOfAnExportKeepsEnds(t *testing.T) {
 	c := shop(t)
-	if _, err := c.PutProduct(t.Context(), "editor", client.ProductTerms{
+	if _, err := c.Products.Put(t.Context(), "editor", client.ProductTerms{
 		Entitlements: json.RawMessage(`{"early":{"value":1,"validity":"P1D"},"support":"basic"}`),
 	}); err != nil {
 		t.Fatal(err)
 	}
 	end := time.Now().Add(time.Hour)
-	made, err := c.GrantLicenses(t.Context(), client.Grant{ProductID: "editor", Quantity: 1,
+	made, err := c.Licenses.Grant(t.Context(), client.Grant{ProductID: "editor", Quantity: 1,
 		Entitlements: map[string]any{"support": map[string]any{"value": "gold", "expires_at": end}}})
 	if err != nil {
 		t.Fatal(err)
@@ -264,15 +264,15 @@ func TestImportOfAnExportKeepsEnds(t *testing.T) {
 	newImport(t, c, out.String()).want(t, bulk.ImportSummary{Rows: 1, Unchanged: 1})
 
 	// The end comes, and the product's value shows again.
-	if _, err := c.UpdateLicense(t.Context(), made[0].ID, client.LicenseUpdate{Entitlements: map[string]any{
+	if _, err := c.Licenses.Update(t.Context(), made[0].ID, client.LicenseUpdate{Entitlements: map[string]any{
 		"support": map[string]any{"value": "gold", "expires_at": time.Now().Add(-time.Hour)}}}); err != nil {
 		t.Fatal(err)
 	}
 	late := newImport(t, c, out.String())
 	late.Now = func() time.Time { return end.Add(time.Minute) }
 	late.want(t, bulk.ImportSummary{Rows: 1, Unchanged: 1})
-	if l, err := c.License(t.Context(), made[0].ID); err != nil || string(l.Entitlements["support"]) != `"basic"` ||
-		len(l.EntitlementEnds) != 1 {
+	if l, err := c.Licenses.Get(t.Context(), made[0].ID); err != nil ||
+		string(l.Entitlements["support"]) != `"basic"` || len(l.EntitlementEnds) != 1 {
 		t.Errorf("%s ends %v, %v", l.Entitlements["support"], l.EntitlementEnds, err)
 	}
 }
@@ -286,7 +286,7 @@ func TestImportCustomers(t *testing.T) {
 	rows := im.results(t)
 	wantCustomer := func(id, email, reference string) {
 		t.Helper()
-		l, err := c.License(t.Context(), id)
+		l, err := c.Licenses.Get(t.Context(), id)
 		if err != nil || l.BuyerEmail != email || l.CustomerReference != reference {
 			t.Errorf("%+v, %v, want %q and %q", l, err, email, reference)
 		}
@@ -542,7 +542,7 @@ func TestMendedCauseSucceeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := caller(t, key.Text)
-	if _, err := c.PutProduct(t.Context(), "editor", client.ProductTerms{}); err != nil {
+	if _, err := c.Products.Put(t.Context(), "editor", client.ProductTerms{}); err != nil {
 		t.Fatal(err)
 	}
 	im := newImport(t, c, "product_id,quantity\neditor,2\nviewer,3\n")
@@ -550,7 +550,7 @@ func TestMendedCauseSucceeds(t *testing.T) {
 	if len(im.failures) != 1 || !strings.Contains(im.failures[0], "40404") {
 		t.Errorf("%q", im.failures)
 	}
-	if _, err := c.PutProduct(t.Context(), "viewer", client.ProductTerms{}); err != nil {
+	if _, err := c.Products.Put(t.Context(), "viewer", client.ProductTerms{}); err != nil {
 		t.Fatal(err)
 	}
 	im.again(c).want(t, bulk.ImportSummary{Rows: 2, Before: 1, Granted: 2, Licenses: 5})

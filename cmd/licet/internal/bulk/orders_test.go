@@ -18,9 +18,9 @@ import (
 func sold(t *testing.T, c *client.Client, reference string, order client.NewOrder) *client.Order {
 	t.Helper()
 	order.ProductID, order.PaymentProvider = "editor", "outside"
-	made, err := c.CreateOrder(t.Context(), order)
+	made, err := c.Orders.Create(t.Context(), order)
 	if err == nil {
-		made, err = c.RecordPayment(t.Context(), made.OrderNo, client.OutsidePayment{Reference: reference})
+		made, err = c.Orders.RecordPayment(t.Context(), made.OrderNo, client.OutsidePayment{Reference: reference})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -31,14 +31,14 @@ func sold(t *testing.T, c *client.Client, reference string, order client.NewOrde
 // TestExportOrders: amounts are exact in the digits of each currency, and no text is a formula.
 func TestExportOrders(t *testing.T) {
 	c := shop(t)
-	unpaid, err := c.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Amount: 5, Currency: "USD"})
+	unpaid, err := c.Orders.Create(t.Context(), client.NewOrder{ProductID: "editor", Amount: 5, Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dollars := sold(t, c, "=1+1", client.NewOrder{Amount: 4905, Currency: "USD", BuyerEmail: "anna@example.com"})
 	yen := sold(t, c, "INV-2", client.NewOrder{Amount: 1_000_000_000_000, Currency: "JPY", Quantity: 40})
 	dinars := sold(t, c, "INV-3", client.NewOrder{Amount: 7, Currency: "KWD"})
-	back, err := c.RefundOrder(t.Context(), dinars.OrderNo, "")
+	back, err := c.Orders.Refund(t.Context(), dinars.OrderNo, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestExportOrdersGoesOn(t *testing.T) {
 	want := map[string]bool{}
 	var period client.Period
 	for range 230 {
-		order, err := c.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Amount: 5, Currency: "USD"})
+		order, err := c.Orders.Create(t.Context(), client.NewOrder{ProductID: "editor", Amount: 5, Currency: "USD"})
 		if err != nil {
 			t.Fatal(err)
 		}

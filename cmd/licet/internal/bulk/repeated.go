@@ -47,7 +47,7 @@ func (r *run) lookUp(ctx context.Context, rows []keyed) (map[int]string, error) 
 	ids := make(map[int]string)
 	var mu sync.Mutex
 	err := inParallel(ctx, r.Parallel, slices.Values(rows), func(row keyed) error {
-		l, err := r.Service.License(ctx, row.key)
+		l, err := r.Service.Licenses.Get(ctx, row.key)
 		switch {
 		case err == nil:
 			mu.Lock()

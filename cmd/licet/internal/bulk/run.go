@@ -121,7 +121,8 @@ func (r *run) grant(ctx context.Context, row *row) error {
 		return err
 	}
 	var answer client.Response
-	made, err := r.Service.GrantLicenses(ctx, row.grant, client.IdempotencyKey(r.key(row, try)), client.Record(&answer))
+	made, err := r.Service.Licenses.Grant(ctx, row.grant,
+		client.IdempotencyKey(r.key(row, try)), client.Record(&answer))
 	if unknown && client.HasReason(err, client.ReasonExternalKeyInUse) {
 		found, failed := r.byExternalKey(ctx, row, first)
 		if failed != nil {
@@ -172,7 +173,7 @@ func (r *run) byExternalKey(ctx context.Context, row *row, first time.Time) ([]c
 
 // withExternalKey returns the license with the external key of a row.
 func (r *run) withExternalKey(ctx context.Context, row *row) ([]client.License, error) {
-	found, err := r.Service.ListLicenses(ctx, client.LicenseFilter{ExternalKey: row.grant.ExternalKey},
+	found, err := r.Service.Licenses.List(ctx, client.LicenseFilter{ExternalKey: row.grant.ExternalKey},
 		client.Page{Limit: 1})
 	if err != nil {
 		return nil, err
@@ -246,9 +247,9 @@ func (r *run) complete(ctx context.Context, row *row, l *client.License) (refuse
 	}
 	switch row.state {
 	case Suspended:
-		_, err = r.Service.SuspendLicense(ctx, l.ID, row.reason)
+		_, err = r.Service.Licenses.Suspend(ctx, l.ID, row.reason)
 	case Revoked:
-		_, err = r.Service.RevokeLicense(ctx, l.ID, row.reason)
+		_, err = r.Service.Licenses.Revoke(ctx, l.ID, row.reason)
 	}
 	err = note("the license was not "+row.state, err)
 	return strings.Join(left, "; "), err
@@ -284,7 +285,7 @@ func resultOf(err error, tries int) (e entry, stop error) {
 // renewal comes first, because a revoked license refuses it. Proxies log URLs, so a license key is in at most one: in
 // the lookup, if the row has no id. No route that takes a license key in its body answers with the id.
 func (r *run) change(ctx context.Context, row *row) error {
-	l, err := r.Service.License(ctx, cmp.Or(row.id, r.ids[row.index], row.licenseKey))
+	l, err := r.Service.Licenses.Get(ctx, cmp.Or(row.id, r.ids[row.index], row.licenseKey))
 	if err != nil {
 		return r.notChanged(ctx, row, "", err)
 	}
@@ -295,7 +296,7 @@ func (r *run) change(ctx context.Context, row *row) error {
 	e := entry{Result: unchanged, Licenses: []license{named(l)}}
 	half := ""
 	if end := row.expiresAt; !end.IsZero() && !end.Equal(l.ExpiresAt) {
-		if _, err := r.Service.RenewLicense(ctx, l.ID, client.Renewal{ExpiresAt: end}); err != nil {
+		if _, err := r.Service.Licenses.Renew(ctx, l.ID, client.Renewal{ExpiresAt: end}); err != nil {
 			return r.notChanged(ctx, row, "", err)
 		}
 		e.Result, half = changed, "expires_at was changed, but not the rest: "
@@ -306,7 +307,7 @@ func (r *run) change(ctx context.Context, row *row) error {
 	}
 	if update.MaxDevices != nil || update.Metadata != nil || update.Entitlements != nil || update.BuyerEmail != nil ||
 		update.CustomerReference != nil {
-		if _, err := r.Service.UpdateLicense(ctx, l.ID, update); err != nil {
+		if _, err := r.Service.Licenses.Update(ctx, l.ID, update); err != nil {
 			return r.notChanged(ctx, row, half, err)
 		}
 		e.Result = changed

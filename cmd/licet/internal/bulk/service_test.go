@@ -75,7 +75,7 @@ func newWire(t *testing.T, lose func(*http.Request) bool) (*wire, client.Option)
 func listed(t *testing.T, c *client.Client) map[string]client.License {
 	t.Helper()
 	all := map[string]client.License{}
-	for l, err := range c.Licenses(t.Context(), client.LicenseFilter{}) {
+	for l, err := range c.Licenses.All(t.Context(), client.LicenseFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func listed(t *testing.T, c *client.Client) map[string]client.License {
 
 func grant(t *testing.T, c *client.Client, product string, quantity int) []client.License {
 	t.Helper()
-	made, err := c.GrantLicenses(t.Context(), client.Grant{ProductID: product, Quantity: quantity})
+	made, err := c.Licenses.Grant(t.Context(), client.Grant{ProductID: product, Quantity: quantity})
 	if err != nil {
 		t.Fatal(err)
 	}

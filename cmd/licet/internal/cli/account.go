@@ -27,7 +27,7 @@ func (s accountGroup) accountShow() *cobra.Command {
 		route:   "GET /v1/account", scope: "account:read",
 		run: func(c *session, _ []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Account(c.ctx, as...))
+				return only(api.Account.Get(c.ctx, as...))
 			})
 		},
 	})
@@ -57,7 +57,7 @@ func (s accountGroup) accountUpdate() *cobra.Command {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.UpdateAccount(c.ctx, update, as...))
+				return only(api.Account.Update(c.ctx, update, as...))
 			})
 		},
 	})

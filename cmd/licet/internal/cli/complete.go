@@ -105,7 +105,7 @@ func listed[T any](page *client.List[T], err error, of func(*T) (value, about st
 }
 
 func products(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {
-	page, err := api.ListProducts(ctx, client.Page{Limit: completeMost})
+	page, err := api.Products.List(ctx, client.Page{Limit: completeMost})
 	return listed(page, err, func(p *client.Product) (string, string) { return p.ProductID, p.Name })
 }
 
@@ -121,24 +121,24 @@ func recentKeys(ctx context.Context, api *client.Client, _ []string) ([]cobra.Co
 func licensesBy(
 	ctx context.Context, api *client.Client, name func(*client.License) string,
 ) ([]cobra.Completion, error) {
-	page, err := api.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: completeMost})
+	page, err := api.Licenses.List(ctx, client.LicenseFilter{}, client.Page{Limit: completeMost})
 	return listed(page, err, func(l *client.License) (string, string) {
 		return name(l), l.Status + ", " + l.ProductID
 	})
 }
 
 func recentOrders(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {
-	page, err := api.ListOrders(ctx, client.OrderFilter{}, client.Page{Limit: completeMost})
+	page, err := api.Orders.List(ctx, client.OrderFilter{}, client.Page{Limit: completeMost})
 	return listed(page, err, func(o *client.Order) (string, string) { return o.OrderNo, o.Status + ", " + o.ProductID })
 }
 
 func endpoints(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {
-	page, err := api.ListWebhooks(ctx, client.Page{})
+	page, err := api.Webhooks.List(ctx, client.Page{})
 	return listed(page, err, func(w *client.Webhook) (string, string) { return w.ID, w.URL })
 }
 
 func apiKeys(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {
-	page, err := api.ListKeys(ctx, client.Page{Limit: completeMost})
+	page, err := api.APIKeys.List(ctx, client.Page{Limit: completeMost})
 	return listed(page, err, func(k *client.Key) (string, string) { return k.ID, k.Name })
 }
 
@@ -147,6 +147,6 @@ func devices(ctx context.Context, api *client.Client, args []string) ([]cobra.Co
 	if len(args) == 0 {
 		return nil, nil
 	}
-	page, err := api.ListDevices(ctx, args[0], client.Page{Limit: completeMost})
+	page, err := api.Licenses.ListDevices(ctx, args[0], client.Page{Limit: completeMost})
 	return listed(page, err, func(d *client.Device) (string, string) { return d.DeviceID, d.DeviceName })
 }

@@ -30,7 +30,7 @@ succeeded. The service has stopped trying dead deliveries.`,
 					"next_attempt_at"},
 				create: "the service delivers new events; licet webhooks test ENDPOINT_ID sends a message now",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListWebhookDeliveries(c.ctx, args[0], status, page, as...))
+					return next(api.Webhooks.ListDeliveries(c.ctx, args[0], status, page, as...))
 				},
 			}, pageMost)
 		},
@@ -64,7 +64,7 @@ service delivers them in the background; licet webhooks deliveries shows the pro
 				return BadUsage("--since is empty: write the id of an event, or omit the flag for all stored events")
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return api.ReplayWebhook(c.ctx, args[0], in, as...)
+				return api.Webhooks.Replay(c.ctx, args[0], in, as...)
 			})
 		},
 	})

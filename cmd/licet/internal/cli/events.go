@@ -56,7 +56,7 @@ func (s eventGroup) eventsList() *cobra.Command {
 			return c.list(listing{
 				member: "events", columns: eventColumns, create: eventsCreate,
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					got, err := api.ListEvents(c.ctx, filter, page, 0, as...)
+					got, err := api.Events.List(c.ctx, filter, page, 0, as...)
 					if err != nil || !got.HasMore {
 						return "", err
 					}
@@ -74,7 +74,7 @@ func (s eventGroup) eventsGet() *cobra.Command {
 		route:   "GET /v1/events/{event_id}", scope: "events:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Event(c.ctx, args[0], as...))
+				return only(api.Events.Get(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -139,7 +139,7 @@ func (c *session) tail(filter client.EventFilter) error {
 func (c *session) tailPage(filter client.EventFilter, page *client.Page) ([]json.RawMessage, error) {
 	var next string
 	data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-		got, err := api.ListEvents(c.ctx, filter, *page, tailWait, as...)
+		got, err := api.Events.List(c.ctx, filter, *page, tailWait, as...)
 		if err == nil {
 			next = got.NextCursor
 		}
@@ -216,7 +216,11 @@ func (s licenseGroup) licensesEvents() *cobra.Command {
 		use: "events LICENSE_KEY", short: "List the events of a license, newest first",
 		example: `  licet licenses events LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
 		route:   "GET /v1/licenses/{license_key}/events", scope: "licenses:read",
-	}, (*client.Client).ListLicenseEvents)
+	}, func(
+		api *client.Client, ctx context.Context, key string, page client.Page, as ...client.CallOption,
+	) (*client.List[client.Event], error) {
+		return api.Licenses.ListEvents(ctx, key, page, as...)
+	})
 }
 
 func (s orderGroup) ordersEvents() *cobra.Command {
@@ -224,5 +228,9 @@ func (s orderGroup) ordersEvents() *cobra.Command {
 		use: "events ORDER_NO", short: "List the events of an order, newest first",
 		example: `  licet orders events ` + exampleOrder,
 		route:   "GET /v1/orders/{order_no}/events", scope: "orders:read",
-	}, (*client.Client).ListOrderEvents)
+	}, func(
+		api *client.Client, ctx context.Context, orderNo string, page client.Page, as ...client.CallOption,
+	) (*client.List[client.Event], error) {
+		return api.Orders.ListEvents(ctx, orderNo, page, as...)
+	})
 }

@@ -107,7 +107,7 @@ func exportCommand[Item, Filter any](
 // probeOrders is probe for an API key that reads orders.
 func (c *session) probeOrders() error {
 	_, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-		return only(api.ListOrders(c.ctx, client.OrderFilter{}, client.Page{Limit: 1}, as...))
+		return only(api.Orders.List(c.ctx, client.OrderFilter{}, client.Page{Limit: 1}, as...))
 	})
 	return err
 }
@@ -116,7 +116,7 @@ func (c *session) probeOrders() error {
 // signature.
 func (c *session) probe() error {
 	_, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-		return only(api.ListLicenses(c.ctx, client.LicenseFilter{}, client.Page{Limit: 1}, as...))
+		return only(api.Licenses.List(c.ctx, client.LicenseFilter{}, client.Page{Limit: 1}, as...))
 	})
 	return err
 }

@@ -50,7 +50,7 @@ func (c *session) missingProducts(f *foreign, r migrate.Report) (missing []strin
 	missing = []string{}
 	for _, product := range slices.Sorted(maps.Keys(products)) {
 		_, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-			return only(api.Product(ctx, product, as...))
+			return only(api.Products.Get(ctx, product, as...))
 		})
 		switch {
 		case client.HasReason(err, client.ReasonProductNotFound):

@@ -64,7 +64,7 @@ only a hash of the API key, and derives the secret from a master key.`,
 			}
 			var made *client.IssuedKey
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
-				made, err = api.CreateKey(c.ctx, key, as...)
+				made, err = api.APIKeys.Create(c.ctx, key, as...)
 				return err
 			})
 			if err != nil {
@@ -115,7 +115,7 @@ func (s keyGroup) keysList() *cobra.Command {
 				member: "keys", columns: keyColumns,
 				create: "licet keys create --name shop --scopes orders,licenses creates one",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListKeys(c.ctx, page, as...))
+					return next(api.APIKeys.List(c.ctx, page, as...))
 				},
 			}, pageMost)
 		},
@@ -129,7 +129,7 @@ func (s keyGroup) keysGet() *cobra.Command {
 		route:   "GET /v1/keys/{key_id}", scope: "keys:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Key(c.ctx, args[0], as...))
+				return only(api.APIKeys.Get(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -148,7 +148,7 @@ confirmation on a terminal. Revoking a revoked API key changes nothing.`,
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.RevokeKey(c.ctx, args[0], as...))
+				return only(api.APIKeys.Revoke(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -168,7 +168,7 @@ overlap; at most two secrets are valid. The API key itself does not change.`,
 		},
 		run: func(c *session, args []string) error {
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.RotateKey(c.ctx, args[0], client.Rotation{Overlap: &overlap}, as...))
+				return only(api.APIKeys.Rotate(c.ctx, args[0], client.Rotation{Overlap: &overlap}, as...))
 			})
 			if err != nil {
 				return err

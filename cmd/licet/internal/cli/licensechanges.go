@@ -15,7 +15,7 @@ func (s licenseGroup) licensesSuspend() *cobra.Command {
 		use: "suspend LICENSE_KEY...", short: "Suspend licenses",
 		example: `  licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback`,
 		route:   "POST /v1/licenses/{license_key}/suspend",
-	}, false, (*client.Client).SuspendLicense)
+	}, false, (*client.LicenseService).Suspend)
 }
 
 func (s licenseGroup) licensesReinstate() *cobra.Command {
@@ -23,7 +23,7 @@ func (s licenseGroup) licensesReinstate() *cobra.Command {
 		use: "reinstate LICENSE_KEY...", short: "End the suspension of licenses",
 		example: `  licet licenses reinstate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
 		route:   "POST /v1/licenses/{license_key}/reinstate",
-	}, false, (*client.Client).ReinstateLicense)
+	}, false, (*client.LicenseService).Reinstate)
 }
 
 func (s licenseGroup) licensesRevoke() *cobra.Command {
@@ -32,13 +32,13 @@ func (s licenseGroup) licensesRevoke() *cobra.Command {
 		long:    "Revoke licenses for good. The command asks for confirmation on a terminal, once for all licenses.",
 		example: `  licet licenses revoke LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason "violation of the terms"`,
 		route:   "POST /v1/licenses/{license_key}/revoke",
-	}, true, (*client.Client).RevokeLicense)
+	}, true, (*client.LicenseService).Revoke)
 }
 
 // licenseChange returns a command that changes licenses one after the other. After a failure it reports the failure and
 // continues with the next license.
 func (s licenseGroup) licenseChange(
-	is spec, ask bool, change func(*client.Client, context.Context, string, string,
+	is spec, ask bool, change func(*client.LicenseService, context.Context, string, string,
 		...client.CallOption) (*client.License, error),
 ) *cobra.Command {
 	var reason string
@@ -61,7 +61,7 @@ func (s licenseGroup) licenseChange(
 		}
 		one := func(key string) question {
 			return func(api *client.Client, as ...client.CallOption) error {
-				return only(change(api, c.ctx, key, reason, as...))
+				return only(change(api.Licenses, c.ctx, key, reason, as...))
 			}
 		}
 		if len(keys) == 1 {
@@ -120,7 +120,7 @@ the current expiry, or from now if the license has expired.`,
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.RenewLicense(c.ctx, args[0], renewal, as...))
+				return only(api.Licenses.Renew(c.ctx, args[0], renewal, as...))
 			})
 		},
 	})
@@ -144,7 +144,7 @@ use them until the overlap ends.`,
 		},
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.ReissueLicense(c.ctx, args[0], in, as...))
+				return only(api.Licenses.Reissue(c.ctx, args[0], in, as...))
 			})
 		},
 	})
@@ -188,7 +188,7 @@ An empty --buyer-email or --customer-reference removes it. A license with an ord
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.UpdateLicense(c.ctx, args[0], update, as...))
+				return only(api.Licenses.Update(c.ctx, args[0], update, as...))
 			})
 		},
 	})

@@ -45,7 +45,7 @@ func (s licenseGroup) licensesList() *cobra.Command {
 					"created_at", "order_no", "id"},
 				create: "licet licenses grant --product-id editor issues one, and so does a paid order",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListLicenses(c.ctx, filter, page, as...))
+					return next(api.Licenses.List(c.ctx, filter, page, as...))
 				},
 			}, pageMost)
 		},
@@ -73,7 +73,7 @@ func (s licenseGroup) licensesGet() *cobra.Command {
 		route:   "GET /v1/licenses/{license_key}", scope: "licenses:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.License(c.ctx, args[0], as...))
+				return only(api.Licenses.Get(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -122,7 +122,7 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 				return err
 			}
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.GrantLicenses(c.ctx, grant, as...))
+				return only(api.Licenses.Grant(c.ctx, grant, as...))
 			})
 			if err != nil {
 				return err
@@ -155,7 +155,7 @@ func (s licenseGroup) licensesDevices() *cobra.Command {
 				columns: []string{"device_id", "device_name", "bound_at", "last_seen_at", "lease_expires_at"},
 				create:  "licet licenses activate LICENSE_KEY laptop-1 binds a device",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListDevices(c.ctx, args[0], page, as...))
+					return next(api.Licenses.ListDevices(c.ctx, args[0], page, as...))
 				},
 			}, deviceMax)
 		},
@@ -170,7 +170,7 @@ func (s licenseGroup) licensesRemoveDevice() *cobra.Command {
 		run: func(c *session, args []string) error {
 			var removal *client.Removal
 			err := c.show(func(api *client.Client, as ...client.CallOption) (err error) {
-				removal, err = api.RemoveDevice(c.ctx, args[0], args[1], as...)
+				removal, err = api.Licenses.RemoveDevice(c.ctx, args[0], args[1], as...)
 				return err
 			})
 			if err == nil && !removal.Removed {

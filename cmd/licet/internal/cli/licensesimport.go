@@ -120,7 +120,7 @@ func (c *session) externalKeys() string {
 	defer cancel()
 	var account *client.Account
 	_, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
-		account, err = api.Account(ctx, as...)
+		account, err = api.Account.Get(ctx, as...)
 		return err
 	})
 	if err != nil {

@@ -60,7 +60,7 @@ func (s orderGroup) ordersList() *cobra.Command {
 					"license_key"},
 				create: "licet orders create --product-id editor --price 49.00 --currency USD creates an order",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListOrders(c.ctx, filter, page, as...))
+					return next(api.Orders.List(c.ctx, filter, page, as...))
 				},
 			}, pageMost)
 		},
@@ -121,7 +121,7 @@ func (s orderGroup) ordersGet() *cobra.Command {
 		route:   "GET /v1/orders/{order_no}", scope: "orders:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Order(c.ctx, args[0], as...))
+				return only(api.Orders.Get(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -168,7 +168,7 @@ order with amount 0 is paid at once.`,
 			}
 			order.Currency = paying.currency
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.CreateOrder(c.ctx, order, as...))
+				return only(api.Orders.Create(c.ctx, order, as...))
 			})
 		},
 	})
@@ -185,7 +185,7 @@ func (s orderGroup) ordersCancel() *cobra.Command {
 		use: "cancel ORDER_NO", short: "Cancel an unpaid order",
 		example: `  licet orders cancel ` + exampleOrder + ` --reason "The buyer changed her mind."`,
 		route:   "POST /v1/orders/{order_no}/cancel", scope: "orders",
-	}, "", (*client.Client).CancelOrder)
+	}, "", (*client.OrderService).Cancel)
 }
 
 func (s orderGroup) ordersRecordPayment() *cobra.Command {
@@ -215,7 +215,7 @@ order with its license key. Recording the same payment again changes nothing.`,
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.RecordPayment(c.ctx, args[0], payment, as...))
+				return only(api.Orders.RecordPayment(c.ctx, args[0], payment, as...))
 			})
 		},
 	})
@@ -233,7 +233,7 @@ func (s orderGroup) ordersPayments() *cobra.Command {
 				columns: []string{"type", "reference", "status", "amount", "fee", "payment_provider", "paid_at"},
 				create:  "a payment is recorded when the buyer pays",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListOrderPayments(c.ctx, args[0], page, as...))
+					return next(api.Orders.ListPayments(c.ctx, args[0], page, as...))
 				},
 			}, pageMost)
 		},
@@ -262,24 +262,24 @@ of the first payment, and takes back the period that it paid for. The command as
 		},
 	}
 	return s.orderChange(is, "Refund", func(
-		api *client.Client, ctx context.Context, orderNo, reason string, as ...client.CallOption,
+		orders *client.OrderService, ctx context.Context, orderNo, reason string, as ...client.CallOption,
 	) (*client.Order, error) {
 		switch {
 		case invoice != "" && reason != "":
 			return nil, errors.New(
 				"--reason goes without --invoice: it is the reason of the order's status, which stays")
 		case invoice != "":
-			return api.RefundInvoice(ctx, orderNo, invoice, amount, as...)
+			return orders.RefundInvoice(ctx, orderNo, invoice, amount, as...)
 		case given():
-			return api.RefundPart(ctx, orderNo, amount, reason, as...)
+			return orders.RefundPart(ctx, orderNo, amount, reason, as...)
 		}
-		return api.RefundOrder(ctx, orderNo, reason, as...)
+		return orders.Refund(ctx, orderNo, reason, as...)
 	})
 }
 
 // orderChange returns a command that changes an order. If ask is not empty, the command asks for confirmation with it.
 func (s orderGroup) orderChange(
-	is spec, ask string, change func(*client.Client, context.Context, string, string,
+	is spec, ask string, change func(*client.OrderService, context.Context, string, string,
 		...client.CallOption) (*client.Order, error),
 ) *cobra.Command {
 	var reason string
@@ -301,7 +301,7 @@ func (s orderGroup) orderChange(
 			}
 		}
 		return c.show(func(api *client.Client, as ...client.CallOption) error {
-			return only(change(api, c.ctx, args[0], reason, as...))
+			return only(change(api.Orders, c.ctx, args[0], reason, as...))
 		})
 	}
 	return s.command(is)

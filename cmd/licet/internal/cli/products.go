@@ -37,7 +37,7 @@ func (s productGroup) productsList() *cobra.Command {
 					"created_at"},
 				create: "licet products put editor --name Editor creates a product",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListProducts(c.ctx, page, as...))
+					return next(api.Products.List(c.ctx, page, as...))
 				},
 			}, pageMost)
 		},
@@ -59,7 +59,7 @@ func (s productGroup) productsGet() *cobra.Command {
 		route:   "GET /v1/products/{product_id}", scope: "products:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Product(c.ctx, args[0], as...))
+				return only(api.Products.Get(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -145,7 +145,7 @@ terms to them.`,
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.PutProduct(c.ctx, args[0], terms, as...))
+				return only(api.Products.Put(c.ctx, args[0], terms, as...))
 			})
 		},
 	})
@@ -163,7 +163,7 @@ func (s productGroup) productsDelete() *cobra.Command {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return api.DeleteProduct(c.ctx, args[0], as...)
+				return api.Products.Delete(c.ctx, args[0], as...)
 			})
 		},
 	})

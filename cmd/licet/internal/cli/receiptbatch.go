@@ -46,7 +46,7 @@ func (c *session) issueReceipts(b *deviceFiles) (failed int) {
 	if len(b.requests) == 0 {
 		return 0
 	}
-	results, err := c.client.MakeReceiptFiles(c.ctx,
+	results, err := c.client.Receipts.MakeFiles(c.ctx,
 		client.DeviceRequests{Requests: b.requests, ReceiptSeconds: b.seconds})
 	for i, path := range b.paths {
 		problem := error(callError{err})
@@ -68,7 +68,7 @@ func (c *session) writeReceipt(b *deviceFiles, i int, result client.ReceiptResul
 	made, err := result.File, result.Err
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Retryable {
-		made, err = c.client.MakeReceiptFile(c.ctx,
+		made, err = c.client.Receipts.MakeFile(c.ctx,
 			client.DeviceRequest{Request: b.requests[i], ReceiptSeconds: b.seconds})
 	}
 	if err != nil {

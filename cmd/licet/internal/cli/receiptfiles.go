@@ -89,7 +89,7 @@ licet offline release. A device that was bound again since then stays bound.`,
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.ReleaseSeat(c.ctx, *released, as...))
+				return only(api.Receipts.ReleaseSeat(c.ctx, *released, as...))
 			})
 		},
 	})

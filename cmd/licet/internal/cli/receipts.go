@@ -53,7 +53,7 @@ shows the keys that the root key signs.`,
 		route: "PUT /v1/receipt_keys", scope: "account",
 		run: func(c *session, _ []string) error {
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.ReceiptKeys(c.ctx, as...))
+				return only(api.Receipts.Keys(c.ctx, as...))
 			})
 			if err != nil {
 				return err
@@ -79,7 +79,7 @@ the last receipt that the previous key may have signed has ended. The root key d
 		route:   "PUT /v1/receipt_keys/next", scope: "account",
 		run: func(c *session, _ []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.RotateReceiptKeys(c.ctx, as...))
+				return only(api.Receipts.RotateKeys(c.ctx, as...))
 			})
 		},
 	})

@@ -41,7 +41,7 @@ and 100,000 payments and refunds; beyond that, use licet orders export.`,
 		},
 		run: func(c *session, _ []string) error {
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.SalesReport(c.ctx, of, as...))
+				return only(api.Reports.Sales(c.ctx, of, as...))
 			})
 			if err != nil {
 				return err

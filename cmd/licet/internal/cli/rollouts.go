@@ -44,7 +44,7 @@ replaces a limit that "licet licenses update" has set. --dry-run changes nothing
 		},
 		run: func(c *session, args []string) error {
 			return c.showRollout(args[0], func(api *client.Client, as ...client.CallOption) error {
-				return only(api.BeginRollout(c.ctx, args[0], rollout, as...))
+				return only(api.Rollouts.Begin(c.ctx, args[0], rollout, as...))
 			})
 		},
 	})
@@ -58,7 +58,7 @@ func (s productGroup) productsRolloutStatus() *cobra.Command {
 		flags: waitFlag,
 		run: func(c *session, args []string) error {
 			return c.showRollout(args[0], func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Rollout(c.ctx, args[0], as...))
+				return only(api.Rollouts.Get(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -72,7 +72,7 @@ func (s productGroup) productsCancelRollout() *cobra.Command {
 		route:   "DELETE /v1/products/{product_id}/rollout", scope: "products",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.CancelRollout(c.ctx, args[0], as...))
+				return only(api.Rollouts.Cancel(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -86,7 +86,7 @@ func (c *session) showRollout(productID string, q question) error {
 	bar := terminal.NewMeter(c.stderr, "licenses", false)
 	defer bar.Clear()
 	for said := false; ; q = func(api *client.Client, as ...client.CallOption) error {
-		return only(api.Rollout(c.ctx, productID, as...))
+		return only(api.Rollouts.Get(c.ctx, productID, as...))
 	} {
 		data, err := c.ask(q)
 		if err != nil {

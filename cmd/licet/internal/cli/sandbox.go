@@ -73,7 +73,7 @@ func (s sandboxGroup) sandboxPlay(p sandboxPlay) *cobra.Command {
 		resumeHint: "look at the order before you repeat the command: licet orders get",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.PlayInSandbox(c.ctx, args[0], p.action, as...))
+				return only(api.Sandbox.Play(c.ctx, args[0], p.action, as...))
 			})
 		},
 	})
@@ -89,7 +89,7 @@ Paying a paid order changes nothing.`,
 		resumes: true, resumeHint: "repeat the command: an order is paid once",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.PayOrderInSandbox(c.ctx, args[0], as...))
+				return only(api.Sandbox.Pay(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -130,13 +130,13 @@ paid order.`,
 func (c *session) buy(order client.NewOrder) error {
 	var made *client.Order
 	if _, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
-		made, err = api.CreateOrder(c.ctx, order, as...)
+		made, err = api.Orders.Create(c.ctx, order, as...)
 		return err
 	}); err != nil {
 		return err
 	}
 	data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
-		made, err = api.PayOrderInSandbox(c.ctx, made.OrderNo, as...)
+		made, err = api.Sandbox.Pay(c.ctx, made.OrderNo, as...)
 		return err
 	})
 	if err != nil {

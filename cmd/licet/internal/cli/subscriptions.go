@@ -32,7 +32,7 @@ the license works until the end of the paid time. The command asks for confirmat
 				at = client.EndNow
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.CancelSubscription(c.ctx, args[0], at, as...))
+				return only(api.Subscriptions.Cancel(c.ctx, args[0], at, as...))
 			})
 		},
 	})
@@ -47,7 +47,7 @@ func (s orderGroup) ordersResumeSubscription() *cobra.Command {
 		flags: func(cmd *cobra.Command) { onceFlag(cmd.Flags()) },
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.ResumeSubscription(c.ctx, args[0], as...))
+				return only(api.Subscriptions.Resume(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -85,7 +85,7 @@ The command asks for confirmation on a terminal.`,
 				change.At = client.EndNow
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.ChangeSubscription(c.ctx, args[0], change, as...))
+				return only(api.Subscriptions.Change(c.ctx, args[0], change, as...))
 			})
 		},
 	})
@@ -101,7 +101,7 @@ The link is for the buyer alone, and valid for a short time. The sandbox has no 
 		resumes: true, resumeHint: "repeat the command for another link",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.SubscriptionPortal(c.ctx, args[0], as...))
+				return only(api.Subscriptions.Portal(c.ctx, args[0], as...))
 			})
 		},
 	})

@@ -50,7 +50,7 @@ Licet can't print the secret again.`,
 			in.URL = args[0]
 			var made *client.Webhook
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
-				made, err = api.CreateWebhook(c.ctx, in, as...)
+				made, err = api.Webhooks.Create(c.ctx, in, as...)
 				return err
 			})
 			if err != nil {
@@ -80,7 +80,7 @@ func (s webhookGroup) webhooksList() *cobra.Command {
 				columns: []string{"id", "url", "status", "disabled_because", "event_types", "waiting", "description"},
 				create:  "licet webhooks create https://shop.example.com/licet creates an endpoint",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-					return next(api.ListWebhooks(c.ctx, page, as...))
+					return next(api.Webhooks.List(c.ctx, page, as...))
 				},
 			}, pageMost)
 		},
@@ -94,7 +94,7 @@ func (s webhookGroup) webhooksGet() *cobra.Command {
 		route:   "GET /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Webhook(c.ctx, args[0], as...))
+				return only(api.Webhooks.Get(c.ctx, args[0], as...))
 			})
 		},
 	})
@@ -125,7 +125,7 @@ endpoint, it receives the events that were stored while it was disabled.`,
 				Types: types, Enabled: changed(c, "enabled", enabled),
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.UpdateWebhook(c.ctx, args[0], in, as...))
+				return only(api.Webhooks.Update(c.ctx, args[0], in, as...))
 			})
 		},
 	})
@@ -144,7 +144,7 @@ func (s webhookGroup) webhooksDelete() *cobra.Command {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return api.DeleteWebhook(c.ctx, args[0], as...)
+				return api.Webhooks.Delete(c.ctx, args[0], as...)
 			})
 		},
 	})
@@ -165,7 +165,7 @@ overlap messages are signed with both secrets, so the receiver has time to chang
 		},
 		run: func(c *session, args []string) error {
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.RotateWebhook(c.ctx, args[0], client.Rotation{Overlap: &overlap}, as...))
+				return only(api.Webhooks.Rotate(c.ctx, args[0], client.Rotation{Overlap: &overlap}, as...))
 			})
 			if err != nil {
 				return err
@@ -193,7 +193,7 @@ func (s webhookGroup) webhooksTest() *cobra.Command {
 		run: func(c *session, args []string) error {
 			var came *client.WebhookTest
 			err := c.show(func(api *client.Client, as ...client.CallOption) (err error) {
-				came, err = api.TestWebhook(c.ctx, args[0], as...)
+				came, err = api.Webhooks.Test(c.ctx, args[0], as...)
 				return err
 			})
 			if err == nil && !came.Delivered {

@@ -124,7 +124,7 @@ func (r *Report) space(probe string) {
 // key judges the API key, and reports whether calls with it may work.
 func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) bool {
 	const check = "API key"
-	_, err := api.ListOrders(ctx, client.OrderFilter{}, client.Page{Limit: 1})
+	_, err := api.Orders.List(ctx, client.OrderFilter{}, client.Page{Limit: 1})
 	switch {
 	case err == nil, client.HasReason(err, client.ReasonForbidden): // valid, for other scopes
 		if strings.HasPrefix(t.APIKey, "lk_test_") {
@@ -148,7 +148,7 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 
 // account judges the account, as far as the scopes of the API key allow.
 func (r *Report) account(ctx context.Context, api *client.Client) {
-	if usage, err := api.Account(ctx); err == nil {
+	if usage, err := api.Account.Get(ctx); err == nil {
 		r.payments(usage.PaymentProvider)
 		share := max(part(usage.StoredBytes, usage.LimitBytes), part(usage.StoredKeys, usage.LimitKeys))
 		if share >= budgetShare {
@@ -160,7 +160,7 @@ func (r *Report) account(ctx context.Context, api *client.Client) {
 	} else if !client.HasReason(err, client.ReasonForbidden) {
 		r.Fail("account budget", err, "read the log of the service")
 	}
-	hooks, err := api.ListWebhooks(ctx, client.Page{})
+	hooks, err := api.Webhooks.List(ctx, client.Page{})
 	switch {
 	case client.HasReason(err, client.ReasonForbidden):
 	case err != nil:
@@ -168,7 +168,7 @@ func (r *Report) account(ctx context.Context, api *client.Client) {
 	default:
 		r.webhooks(hooks.Items)
 	}
-	products, err := api.ListProducts(ctx, client.Page{Limit: 1})
+	products, err := api.Products.List(ctx, client.Page{Limit: 1})
 	switch {
 	case client.HasReason(err, client.ReasonForbidden):
 	case err != nil:
