@@ -76,8 +76,10 @@ func (s *Server) sign(
 		Revision:    int64(l.Revision), RevocationsAge: int64(result.Receipt.RevocationAgeSeconds),
 		Nonce: in.Nonce.value, DeviceKey: receipt.KeyIDOf(in.DeviceKey.value),
 	}
-	if err := json.Unmarshal(metadata(entitled.At(l.TermsSince(), now)), &r.Entitlements); err != nil {
-		return "", err
+	if has := entitled.At(l.TermsSince(), now); has != "" {
+		if err := json.Unmarshal([]byte(has), &r.Entitlements); err != nil {
+			return "", err
+		}
 	}
 	r.ID = receiptID(&r)
 	return r.Sign(signer.Signing(issued))

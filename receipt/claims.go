@@ -34,11 +34,12 @@ type Receipt struct {
 
 // Sign returns the receipt as a document, signed with a receipt key.
 func (r *Receipt) Sign(key ed25519.PrivateKey) (string, error) {
-	signed := *r
-	if signed.Entitlements == nil {
-		signed.Entitlements = map[string]json.RawMessage{}
+	if r.Entitlements == nil {
+		none := *r
+		none.Entitlements = map[string]json.RawMessage{}
+		r = &none
 	}
-	return seal(receiptType, &signed, key)
+	return seal(receiptType, r, key)
 }
 
 // openReceipt verifies a receipt under the keys of a verified set.

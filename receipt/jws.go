@@ -53,8 +53,12 @@ func seal(documentType string, content any, key ed25519.PrivateKey) (string, err
 	if err != nil {
 		return "", err
 	}
-	signed := encoding.EncodeToString(head) + "." + encoding.EncodeToString(body)
-	return signed + "." + encoding.EncodeToString(ed25519.Sign(key, []byte(signed))), nil
+	length := encoding.EncodedLen(len(head)) + len(".") + encoding.EncodedLen(len(body)) + len(".") +
+		encoding.EncodedLen(ed25519.SignatureSize)
+	document := encoding.AppendEncode(make([]byte, 0, length), head)
+	document = encoding.AppendEncode(append(document, '.'), body)
+	signature := ed25519.Sign(key, document)
+	return string(encoding.AppendEncode(append(document, '.'), signature)), nil
 }
 
 // Peek decodes the content of a document without verifying anything, as far as that works: only to know which document
