@@ -38,38 +38,55 @@ func serveWithClock(file string, args []string) int {
 	})
 }
 
+// clocked is a licet serve whose clock a test sets.
+type clocked struct {
+	*process
+	file string // how far the clock is ahead
+}
+
+// startClocked starts a licet serve whose clock is right.
+func startClocked(t *testing.T, cluster *etcdtest.Cluster, key string) *clocked {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ahead")
+	node := startServeAs(t, []string{runWithClock + "=" + file},
+		"--etcd-endpoints", strings.Join(cluster.Endpoints(), ","), "--metrics-listen", "127.0.0.1:0")
+	node.key = key
+	return &clocked{node, file}
+}
+
+// set sets how far the clock is ahead.
+func (c *clocked) set(t *testing.T, ahead string) {
+	t.Helper()
+	// A rename, since the node reads the file all the time.
+	if err := os.WriteFile(c.file+".new", []byte(ahead), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(c.file+".new", c.file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is reports whether the node's clock has a state among the clocks of all nodes.
+func (c *clocked) is(t *testing.T, state string) bool {
+	t.Helper()
+	page := c.get(t, logged(c.log.String(), "metrics", "url")).body
+	return strings.Contains(page, `licet_clock_state{state="`+state+`"} 1`)
+}
+
 // TestWrongClock runs three nodes, each a process of its own. One of them gets a clock that is days ahead, and then one
 // that is right again.
 func TestWrongClock(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
 	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
-	var nodes []*process
-	var files []string
+	var nodes []*clocked
 	for range 3 {
-		file := filepath.Join(t.TempDir(), "ahead")
-		node := startServeAs(t, []string{runWithClock + "=" + file},
-			"--etcd-endpoints", strings.Join(cluster.Endpoints(), ","), "--metrics-listen", "127.0.0.1:0")
-		node.key = key
-		nodes, files = append(nodes, node), append(files, file)
+		nodes = append(nodes, startClocked(t, cluster, key))
 	}
-	set := func(node int, ahead string) {
-		t.Helper()
-		// A rename, since the node reads the file all the time.
-		if err := os.WriteFile(files[node]+".new", []byte(ahead), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(files[node]+".new", files[node]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	state := func(node int, state string) bool {
-		page := nodes[node].get(t, logged(nodes[node].log.String(), "metrics", "url")).body
-		return strings.Contains(page, `licet_clock_state{state="`+state+`"} 1`)
-	}
+	state := func(node int, state string) bool { return nodes[node].is(t, state) }
 	agree := func() bool { return state(0, "agrees") && state(1, "agrees") && state(2, "agrees") }
 	waitFor(t, agree)
-	set(2, "216h")
+	nodes[2].set(t, "216h")
 	waitFor(t, func() bool { return state(2, "differs") && state(0, "agrees") && state(1, "agrees") })
 	if r := nodes[2].get(t, nodes[2].url+"/readyz"); r.status != 503 || !strings.Contains(r.body, "clock differs") {
 		t.Errorf("/readyz answers %d %s", r.status, r.body)
@@ -80,7 +97,7 @@ func TestWrongClock(t *testing.T) {
 	}
 	nodes[0].want(t, 201, "POST", "/v1/orders", order)
 	nodes[1].want(t, 201, "POST", "/v1/orders", order)
-	set(2, "0s")
+	nodes[2].set(t, "0s")
 	waitFor(t, agree)
 	nodes[2].want(t, 201, "POST", "/v1/orders", order)
 	nodes[2].log.forgive("the clock differs from the clocks of most nodes")
