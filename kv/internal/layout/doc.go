@@ -30,7 +30,8 @@
 //	usage.go         how much an owner stores
 //	mark.go          when epochs were closed
 //	idkey.go         the id key as it is stored: sealed
-//	license.go       licenses and devices
+//	license.go       licenses
+//	device.go        devices
 //	licenserules.go  the rules that a stored license must not break
 //	inline.go        devices in the record of their license
 //	metadata.go      the metadata of licenses, with their external keys
