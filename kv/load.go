@@ -347,7 +347,7 @@ func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyVa
 	for i, id := range wanted {
 		entry := &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
 		if license.Spilled && own != nil && own[i] != nil {
-			device, err := layout.DecodeDeviceValue(own[i].Value)
+			device, err := layout.DecodeDeviceOf(id, own[i].Value)
 			if err != nil {
 				return nil, err
 			}

@@ -206,6 +206,11 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 func (s *Store) recallDevices(
 	id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices,
 ) (unsure []string) {
+	entries := make([]licensing.DeviceEntry, 0, len(wanted)) // one allocation for all
+	add := func(entry licensing.DeviceEntry) {
+		entries = append(entries, entry)
+		devices[entry.Device.ID] = &entries[len(entries)-1]
+	}
 	unknown := wanted
 	s.memory.deviceCaches.use(id, false, func(r *deviceCache) {
 		if r.revision != token.revision {
@@ -215,18 +220,18 @@ func (s *Store) recallDevices(
 		for _, device := range wanted {
 			switch standing, known := r.find(device); standing {
 			case bound:
-				decoded, err := layout.DecodeDeviceValue(known.value)
+				decoded, err := layout.DecodeDeviceOf(device, known.value)
 				if err != nil { // a read says why
 					unsure = append(unsure, device)
 					continue
 				}
-				devices[device] = &licensing.DeviceEntry{Device: decoded, Bound: true}
+				add(licensing.DeviceEntry{Device: decoded, Bound: true})
 				if token.entries == nil {
 					token.entries = make(map[string]knownDevice, len(wanted))
 				}
 				token.entries[device] = known
 			case absent:
-				devices[device] = &licensing.DeviceEntry{Device: licensing.Device{ID: device}}
+				add(licensing.DeviceEntry{Device: licensing.Device{ID: device}})
 			case present:
 				unsure = append(unsure, device)
 			default:
@@ -244,7 +249,7 @@ func (s *Store) recallDevices(
 			token.assumed = make(map[string]struct{}, len(unknown))
 		}
 		token.assumed[device] = struct{}{}
-		devices[device] = &licensing.DeviceEntry{Device: licensing.Device{ID: device}}
+		add(licensing.DeviceEntry{Device: licensing.Device{ID: device}})
 	}
 	return unsure
 }

@@ -194,10 +194,10 @@ func (d Devices) clone() Devices {
 	if d == nil {
 		return nil
 	}
-	devices := make(Devices, len(d))
+	devices, entries := make(Devices, len(d)), make([]DeviceEntry, 0, len(d)) // one allocation for all entries
 	for id, entry := range d {
-		e := *entry
-		devices[id] = &e
+		entries = append(entries, *entry)
+		devices[id] = &entries[len(entries)-1]
 	}
 	return devices
 }

@@ -515,7 +515,18 @@ func TestDeviceRoundTrip(t *testing.T) {
 		if got != d {
 			t.Fatalf("got %+v, want %+v", got, d)
 		}
+		if got, err = DecodeDeviceOf(d.ID, EncodeDevice(&d)); err != nil || got != d {
+			t.Fatalf("with the id from the key: got %+v, %v, want %+v", got, err, d)
+		}
 	})
+}
+
+// TestDeviceWithoutID refuses the value of a device that has no id, also if the id is known from the key.
+func TestDeviceWithoutID(t *testing.T) {
+	value := EncodeDevice(&licensing.Device{Name: "Ada's laptop", Named: true, BoundAt: kvtest.Time})
+	if got, err := DecodeDeviceOf("laptop", value); !errors.Is(err, ErrMalformed) {
+		t.Errorf("got %+v, %v", got, err)
+	}
 }
 
 // TestNewerVersion refuses a value of a format version that this build does not know.

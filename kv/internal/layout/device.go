@@ -44,15 +44,22 @@ func appendDevice(b []byte, d *licensing.Device, created time.Time) []byte {
 	return appendString(b, deviceComponents, string(d.Components))
 }
 
-func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
-	var d licensing.Device
+// decodeDevice decodes a device. id is the id of the device, or empty if the caller does not know the id. created is as
+// for appendDevice.
+func decodeDevice(message []byte, created time.Time, id string) (licensing.Device, error) {
+	d := licensing.Device{ID: id}
 	var seenFor, leaseFor int64
+	named := false // the message has an id
 	err := decodeMessage(message, func(f Field) error {
 		switch f.Num {
 		case deviceID:
-			d.ID = f.string()
+			if named = len(f.Bytes) > 0; id == "" {
+				d.ID = f.string()
+			}
 		case deviceHexID:
-			d.ID = hex.EncodeToString(f.Bytes)
+			if named = len(f.Bytes) > 0; id == "" {
+				d.ID = hex.EncodeToString(f.Bytes)
+			}
 		case deviceName:
 			d.Name, d.Named = f.string(), true
 		case deviceHasEmpty:
@@ -68,7 +75,7 @@ func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
 		}
 		return nil
 	})
-	if err == nil && (d.ID == "" || !d.Components.Valid()) {
+	if err == nil && (!named || !d.Components.Valid()) {
 		err = ErrMalformed
 	}
 	d.LastSeenAt = time.UnixMilli(d.BoundAt.UnixMilli() + seenFor).UTC()
@@ -79,11 +86,15 @@ func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
 }
 
 // DecodeDeviceValue decodes the value of a device with a key of its own.
-func DecodeDeviceValue(value []byte) (licensing.Device, error) {
+func DecodeDeviceValue(value []byte) (licensing.Device, error) { return DecodeDeviceOf("", value) }
+
+// DecodeDeviceOf decodes the value of a device with a key of its own, whose id the caller knows from the key. It
+// returns this id, and does not decode the id in the value.
+func DecodeDeviceOf(id string, value []byte) (licensing.Device, error) {
 	if len(value) == 0 || value[0] != formatVersion {
 		return licensing.Device{}, ErrMalformed
 	}
-	return decodeDevice(value[1:], time.Time{})
+	return decodeDevice(value[1:], time.Time{}, id)
 }
 
 // appendDeviceID writes an id. An id of lower-case hex digits, such as a fingerprint, takes half the bytes. Short ids

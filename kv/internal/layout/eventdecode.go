@@ -227,7 +227,7 @@ func decodeEvent(
 		o.Sequence, e.Order = e.Sequence, &o
 	}
 	if device != nil {
-		d, err := decodeDevice(device, created)
+		d, err := decodeDevice(device, created, "")
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func NewInlineDevice(d *licensing.Device, created time.Time) InlineDevice {
 
 // Decode returns the device. created is the moment when its license was created.
 func (d InlineDevice) Decode(created time.Time) (licensing.Device, error) {
-	return decodeDevice(d, created)
+	return decodeDevice(d, created, "")
 }
 
 // Alone returns the value for a key of the device's own, without components: licenses with so many devices compare
