@@ -129,6 +129,7 @@ func (s *runner) run(ref licensing.Ref, record *licensing.Record, c *call, now, 
 	if s.lacksReceipt(record, c) {
 		return c.refused(licensing.ErrClockInDoubt)
 	}
+	s.noteClock(record, c.cmd)
 	if s.Space() != store.SpaceFree {
 		return s.runInReserve(ref, record, c, now, asOf)
 	}
@@ -157,6 +158,7 @@ func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call) []*ca
 			c.fail(licensing.ErrClockInDoubt)
 			continue
 		}
+		s.noteClock(&snapshot.Record, c.cmd)
 		growth := licensing.GrowthOf(c.cmd, &snapshot.Record, now)
 		if licensing.StoresDevice(&snapshot.Record, c.cmd, growth, now) { // so don't find that out on a copy
 			rest = append(rest, c)
@@ -200,9 +202,7 @@ func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
 func (s *runner) apply(
 	record *licensing.Record, cmd licensing.Command, now, asOf time.Time, outcome *Answer,
 ) (panicked bool) {
-	if record.NeedsClock(cmd) {
-		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
-	}
+	s.noteClock(record, cmd)
 	record.Documents = nil
 	if record.DatesDocument(cmd) != 0 {
 		record.Documents = s.cfg.Clocks.Documents()
@@ -218,6 +218,14 @@ func (s *runner) apply(
 		*outcome = Answer{Err: licensing.ErrInternal}
 	}
 	return !returned
+}
+
+// noteClock notes in a record whether this node may act by its clock, if a command depends on that. So does the growth
+// of an activation that takes the slot of an inactive device.
+func (s *runner) noteClock(record *licensing.Record, cmd licensing.Command) {
+	if record.NeedsClock(cmd) {
+		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
+	}
 }
 
 func answerAll(calls []*call, err error) {

@@ -83,6 +83,31 @@ func TestReserveOfLicenses(t *testing.T) {
 	nodetest.MustActivate(t, n, unlimited, "new")
 }
 
+// TestReserveOfInactiveSlots: a new device that would take the slot of an inactive device is growth like any other,
+// whether the license's own record holds its devices or not.
+func TestReserveOfInactiveSlots(t *testing.T) {
+	for _, devices := range []int{3, 17} {
+		t.Run(fmt.Sprint(devices, " devices"), func(t *testing.T) {
+			db := openSpaced(t)
+			clock := &nodetest.Clock{}
+			n := nodetest.New(t, db, nodetest.WithClock(clock))
+			key := losing(t, n, devices)
+			for i := range devices {
+				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+			}
+			clock.Advance(inactive)
+			db.set(store.SpaceReserve)
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "another")
+			nodetest.WantError(t, err, store.ErrReserve)
+			if count, ids := nodetest.Devices(t, n, key); count != devices || ids["another"] {
+				t.Errorf("%d devices: %v", count, ids)
+			}
+			db.set(store.SpaceFree)
+			nodetest.MustActivate(t, n, key, "another")
+		})
+	}
+}
+
 // TestReserveOfManyCalls folds activations of bound and new devices of one license: each gets the same answer as alone.
 func TestReserveOfManyCalls(t *testing.T) {
 	db := openSpaced(t)
