@@ -15,7 +15,8 @@ import (
 // Client calls a service with one API key, or without one. It is safe for concurrent use. Goroutines should share
 // a Client, and with it the connections.
 //
-// The methods of Client are for installed programs. The methods of its services are for shops, and need an API key.
+// The methods of Client are for installed programs. The methods of its services are for shops, and need an API key, but
+// for the methods of [ReceiptService] that make receipt files and release seats.
 type Client struct {
 	Account       *AccountService
 	APIKeys       *APIKeyService
@@ -74,8 +75,9 @@ func WithUserAgent(program string) Option {
 const defaultRetryFor = 30 * time.Second
 
 // New returns a client of the service at an address, such as https://licenses.example.com. A client without an API
-// key is for installed programs: only the methods of [Client] work. With an API key, these methods find only the
-// licenses of the key's account and mode.
+// key is for installed programs: the methods of [Client] work, and [ReceiptService.MakeFile],
+// [ReceiptService.MakeFiles] and [ReceiptService.ReleaseSeat]. With an API key, these methods find only the licenses of
+// the key's account and mode.
 func New(address, apiKey string, options ...Option) (*Client, error) {
 	base, err := parseBase(address)
 	if err != nil {

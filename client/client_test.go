@@ -241,7 +241,7 @@ func walk(t *testing.T, shop *client.Client) {
 		l.RevokedAt.IsZero() {
 		t.Errorf("the license is %+v", l)
 	}
-	if d := must[*client.Redaction](t)(shop.Redactions.ByEmail(ctx,
+	if d := must[*client.Redaction](t)(shop.Redactions.RedactBuyer(ctx,
 		strings.ToUpper(buyer))); *d != (client.Redaction{Orders: 1, Licenses: 1, Complete: true}) {
 		t.Errorf("redacted %+v", d)
 	}

@@ -264,7 +264,7 @@ type Removal struct {
 	CurrentDevices int    `json:"current_devices"`
 }
 
-// RemoveDevice removes a device from a license. It needs an API key; see Deactivate for end users.
+// RemoveDevice removes a device from a license. It needs an API key; see [Client.Deactivate] for end users.
 func (s *LicenseService) RemoveDevice(
 	ctx context.Context, licenseKey, deviceID string, options ...CallOption,
 ) (*Removal, error) {

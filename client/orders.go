@@ -88,8 +88,8 @@ type NewOrder struct {
 	SuccessURL  string `json:"success_url,omitempty"`
 	// UpgradeOf is the key of a trial. The payment makes the trial's license the paid one; its devices stay bound.
 	UpgradeOf string `json:"upgrade_of,omitempty"`
-	// PaymentProvider is outside if the buyer pays the shop itself, which records the payment with RecordPayment.
-	// Empty: the buyer pays at PayURL.
+	// PaymentProvider is outside if the buyer pays the shop itself, which records the payment with
+	// [OrderService.RecordPayment]. Empty: the buyer pays at PayURL.
 	PaymentProvider string `json:"payment_provider,omitempty"`
 }
 

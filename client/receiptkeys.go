@@ -61,7 +61,7 @@ type ReceiptFile struct {
 	Text      string `json:"receipt_file"` // armored, for the device
 }
 
-// MakeFile binds a device without network, as Activate does, and returns its receipt file.
+// MakeFile binds a device without network, as [Client.Activate] does, and returns its receipt file.
 func (s *ReceiptService) MakeFile(
 	ctx context.Context, request DeviceRequest, options ...CallOption,
 ) (*ReceiptFile, error) {
@@ -81,7 +81,7 @@ type DeviceRequests struct {
 // ReceiptResult is the answer to one of DeviceRequests.
 type ReceiptResult struct {
 	File *ReceiptFile // nil: there is an error
-	Err  error        // an [*Error]: what MakeFile would return
+	Err  error        // an [*Error]: what [ReceiptService.MakeFile] would return
 }
 
 // MakeFiles is like MakeFile for each of many requests. It returns a result for each request, in their

@@ -14,19 +14,19 @@ type Redaction struct {
 	Complete bool `json:"complete"`
 }
 
-// ByEmail removes a buyer's e-mail address from the buyer's orders and granted licenses, whatever its case. It also
+// RedactBuyer removes a buyer's e-mail address from the buyer's orders and granted licenses, whatever its case. It also
 // removes data about the buyer: the descriptions of the orders, the references of the licenses, and the metadata and
 // reasons of both. A redaction can't be undone.
 //
 // A call redacts up to 100 orders and 100 granted licenses. Repeat the call until the redaction is complete. With the
 // same [IdempotencyKey], the counts are the totals of all calls.
-func (s *RedactionService) ByEmail(ctx context.Context, email string, options ...CallOption) (*Redaction, error) {
+func (s *RedactionService) RedactBuyer(ctx context.Context, email string, options ...CallOption) (*Redaction, error) {
 	return s.redact(ctx, map[string]string{"buyer_email": email}, options)
 }
 
-// ByReference removes the personal data from all licenses with a customer reference. The orders of these licenses
-// keep their data. A call redacts up to 100 licenses: repeat the call as with ByEmail.
-func (s *RedactionService) ByReference(
+// RedactCustomer removes the personal data from all licenses with a customer reference. The orders of these licenses
+// keep their data. A call redacts up to 100 licenses: repeat the call as with RedactBuyer.
+func (s *RedactionService) RedactCustomer(
 	ctx context.Context, reference string, options ...CallOption,
 ) (*Redaction, error) {
 	return s.redact(ctx, map[string]string{"customer_reference": reference}, options)

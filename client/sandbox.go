@@ -16,7 +16,7 @@ type SandboxAction string
 
 // The actions.
 const (
-	SandboxPay           SandboxAction = "pay"       // as Pay
+	SandboxPay           SandboxAction = "pay"       // as [SandboxService.Pay]
 	SandboxCancel        SandboxAction = "cancel"    // the buyer cancels the order
 	SandboxDecline       SandboxAction = "decline"   // the bank declines the payment
 	SandboxPayLater      SandboxAction = "pay_later" // the payment is pending

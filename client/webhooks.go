@@ -31,7 +31,8 @@ type Webhook struct {
 	// Secret is the secret that signs messages, whsec_…. The service shows it once: when the endpoint is
 	// created, and when its secret is replaced.
 	Secret string `json:"secret"`
-	// Delivery is the state of the deliveries. Only Get, List and All set it.
+	// Delivery is the state of the deliveries. Only [WebhookService.Get], [WebhookService.List] and
+	// [WebhookService.All] set it.
 	Delivery WebhookState `json:"delivery"`
 }
 

@@ -181,10 +181,9 @@ func (r *eventReader) page(ctx context.Context) (more bool, err error) {
 }
 
 // take asks about an object. An object whose state can't be recorded now is asked about again in later readings, so
-// that
-// it keeps no other object waiting. take gives up an object that the provider's key may not read, and the objects of an
-// owner who has too many in a shared account, unless the provider has failed. take fails only if too many objects wait,
-// or if there is no time.
+// that it keeps no other object waiting. take gives up an object that the provider's key may not read, and the objects
+// of an owner who has too many in a shared account, unless the provider has failed. take fails only if too many objects
+// wait, or if there is no time.
 func (r *eventReader) take(ctx context.Context, object Object) error {
 	again := &r.reading.Read.Again
 	if slices.ContainsFunc(*again, func(a store.ProviderEventAgain) bool { return objectAgain(a) == object }) {

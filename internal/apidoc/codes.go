@@ -46,7 +46,7 @@ func meanings() map[licensing.Reason]string {
 			"or the subscription does not allow the change",
 		"invalid_license_state": "the state of the license does not allow the change",
 		"payment_not_configured": "a live order with an amount, or its refund, while no payment provider is set up; " +
-			"or the provider has no page for cards",
+			"or the account does not have the order's provider any more; or the provider has no page for cards",
 		"webhook_limit": "the account has 16 webhook endpoints in this mode, the maximum: delete one first. " +
 			"`details`: `max_endpoints`",
 		"replay_limit": "16 replays are waiting for this endpoint. Wait until one is done, or enable the endpoint if " +

@@ -84,7 +84,7 @@ func (r *rival) redact(context.Context) turnFunc {
 				return err
 			}
 		}
-		_, err := r.here.Redactions.ByEmail(ctx, buyer)
+		_, err := r.here.Redactions.RedactBuyer(ctx, buyer)
 		return err
 	}
 }

@@ -60,9 +60,9 @@ func (c *session) redact(email, reference string) error {
 		var done *client.Redaction
 		data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
 			if reference != "" {
-				done, err = api.Redactions.ByReference(c.ctx, reference, append(as, key)...)
+				done, err = api.Redactions.RedactCustomer(c.ctx, reference, append(as, key)...)
 			} else {
-				done, err = api.Redactions.ByEmail(c.ctx, email, append(as, key)...)
+				done, err = api.Redactions.RedactBuyer(c.ctx, email, append(as, key)...)
 			}
 			return err
 		})
