@@ -83,10 +83,15 @@ func (f *fleet) hangUp(i int) {
 	}
 }
 
-// begin resets the fleet for another load.
-func (f *fleet) begin(keep bool, end time.Time) {
+// reset prepares the fleet for another load, with no free lane.
+func (f *fleet) reset(keep bool, end time.Time) {
 	f.out, f.keep, f.end, f.scan = &outcome{}, keep, end, time.Now().Add(time.Second)
 	f.free, f.backlog = f.free[:0], nil
+}
+
+// begin prepares the fleet for another load on all lanes.
+func (f *fleet) begin(keep bool, end time.Time) {
+	f.reset(keep, end)
 	for i := range f.lanes {
 		f.free = append(f.free, i)
 	}
@@ -116,8 +121,8 @@ func (f *fleet) closedLoop(ctx context.Context, count int, limit time.Duration) 
 
 // single makes one operation on a lane, and returns its code.
 func (f *fleet) single(lane, number int, build func(i int) []byte) (code int) {
-	f.begin(false, time.Time{})
-	f.build, f.free = build, []int{lane}
+	f.reset(false, time.Time{})
+	f.build, f.free = build, append(f.free, lane)
 	f.send(arrival{number, time.Now()})
 	for f.lanes[lane].busy {
 		f.wait(time.Now(), longestWait)

@@ -38,7 +38,8 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	clients := binder(b.node.Address, l.cfg.Connections, list, spread(list.Count(), 0))
 	defer clients.close()
 	stopIf(clients.open())
-	for i := range l.cfg.Connections {
+	for i := range l.cfg.Connections { // a node waits five seconds for the first request of a connection
+		clients.hangUp(i)
 		if code := clients.single(i, i, clients.build); code != 0 {
 			stopIf(fmt.Errorf("an idle connection's one request: %s", codeName(code)))
 		}

@@ -29,6 +29,7 @@ func (l *lab) leasesRound(ctx context.Context, b *bench, _ int) {
 	licenses := (devices + mostLeases - 1) / mostLeases
 	one := b.grantFloating(ctx, licenses)
 	other := b.grantFloating(ctx, licenses)
+	b.awaitLeases(ctx, string(one.At(0)))
 	lease := func(what string, keys *rig.Keys, seconds int) float64 {
 		list := *keys
 		list.Beside = fmt.Sprintf(`,"lease_seconds":%d`, seconds)
@@ -54,4 +55,13 @@ func (b *bench) grantFloating(ctx context.Context, count int) *rig.Keys {
 	must(api.Products.Put(ctx, "floating", client.ProductTerms{MaxDevices: &most, DeviceMode: "leased",
 		LeaseSeconds: leaseLengths[0], MaxLeaseSeconds: leaseLengths[len(leaseLengths)-1]}))
 	return must(rig.Grant(ctx, "http://"+b.seeder.Address, b.apiKey, "floating", count, mostLeases, func(int) {}))
+}
+
+// awaitLeases waits until the measured node gives leases: beside the registration of the node before, which was killed,
+// that takes up to six seconds. It leaves the license without a lease.
+func (b *bench) awaitLeases(ctx context.Context, licenseKey string) {
+	api := b.api()
+	defer api.CloseIdleConnections()
+	must(api.Activate(ctx, client.Activation{LicenseKey: licenseKey, DeviceID: "first"}))
+	must(api.Deactivate(ctx, client.Deactivation{LicenseKey: licenseKey, DeviceID: "first"}))
 }

@@ -15,14 +15,16 @@ func (l *lab) connections() (all []shape) {
 }
 
 // fastest returns the shape with which most operations of a kind succeed in a second. A shape with a refused operation
-// counts only as long as nothing else has succeeded.
+// counts only if each shape has one.
 func (l *lab) fastest(what string, shapes []shape, try func(s shape, number int) *sample) (best shape) {
 	l.progress.Step("finding the best concurrency of %s", what)
 	var top float64
+	clean := false // no operation of the best shape was refused
 	for i, s := range shapes {
 		measured := try(s, i)
-		if rate := measured.rate(); rate > top && (measured.describe() == "" || top == 0) {
-			best, top = s, rate
+		rate, passes := measured.rate(), measured.describe() == ""
+		if passes && !clean || passes == clean && rate > top {
+			best, top, clean = s, rate, passes
 		}
 	}
 	l.progress.Step("%s: %s at a time, %.0f/s", what, best, top)
