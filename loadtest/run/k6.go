@@ -25,9 +25,7 @@ func findK6(ctx context.Context, cfg *config) (*k6, error) {
 	var problems strings.Builder
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(cfg.root, "k6", "go.mod"), "-n", "k6")
 	cmd.Stderr = &problems
-	// Otherwise each setting builds a k6 of its own. The released programs have these settings, and the same standard
-	// library.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=") // otherwise each setting builds a k6 of its own
 	path, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("build k6: %w: %s", err, problems.String())

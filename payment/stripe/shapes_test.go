@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"licet/internal/depth"
 	"licet/licensing"
 	"licet/payment"
 	"licet/payment/stripe"
@@ -152,8 +151,6 @@ func buildMock(t *testing.T) (string, error) {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/go.mod", "-n", "stripe-mock")
 	cmd.Dir = root
-	// go tool has no flags of go build.
-	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.Join(append(depth.BuildFlags(), os.Getenv("GOFLAGS")), " "))
 	output, err := cmd.Output()
 	if err != nil {
 		var failed *exec.ExitError
