@@ -43,7 +43,7 @@ type OrderPayment struct {
 	Refunding     int64
 	RefundPending bool      // the provider has taken the open refund, and has not sent the money yet
 	RefundBy      Actor     // who requested the refund
-	RefundTries   int       // how often the provider was asked for a refund, including earlier requests
+	RefundTries   int       // how often a refund was tried, including earlier requests
 	RefundRetryAt time.Time // when a sweep asks the provider again; zero: at once
 }
 
@@ -129,7 +129,7 @@ func (p *OrderPayment) EndsWithRefund() bool {
 	return p.RefundDue && p.Refundable() == 0 && p.RefundedAt.IsZero()
 }
 
-// refundAsked reports whether the provider may have taken the open refund: the provider was asked, or has made it.
+// refundAsked reports whether the provider may have taken the open refund: the refund was tried, or was made.
 func (p *OrderPayment) refundAsked() bool {
 	return p.RefundDue && (p.RefundPending || p.RefundTries > 0)
 }

@@ -57,11 +57,13 @@ func providerFailed(err error) error {
 	}, err)
 }
 
-// enter waits for the caller's turn to ask about an object, by the number of its order or by its id. If ctx ends
-// before, the error is licensing.ErrUnavailable. After a nil error, b.asks.Leave must follow.
-func (b *backend) enter(ctx context.Context, name string) error {
-	if err := b.asks.Enter(ctx, name); err != nil {
-		return fmt.Errorf("%w: another question about %s is under way: %w", licensing.ErrUnavailable, name, err)
+// enter waits for the caller's turn to ask about an object of an owner, by the number of its order or by its id. If ctx
+// ends before, the error is licensing.ErrUnavailable. After a nil error, the caller must call leave. Callbacks with the
+// signature of one owner can name any object, so they wait for callers of the same owner only.
+func (b *backend) enter(ctx context.Context, owner licensing.Owner, name string) (leave func(), err error) {
+	turn := owner.AccountID + "/" + string(owner.Mode) + "/" + name
+	if err := b.asks.Enter(ctx, turn); err != nil {
+		return nil, fmt.Errorf("%w: another question about %s is under way: %w", licensing.ErrUnavailable, name, err)
 	}
-	return nil
+	return func() { b.asks.Leave(turn) }, nil
 }

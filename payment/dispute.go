@@ -18,10 +18,11 @@ type disputes struct {
 // askDispute reads the record before it asks; if another answer was recorded meanwhile, it asks again. It returns nil
 // for a dispute of no payment of the owner's orders.
 func (d *disputes) askDispute(ctx context.Context, provider Provider, owner licensing.Owner, id string) error {
-	if err := d.enter(ctx, id); err != nil {
+	leave, err := d.enter(ctx, owner, id)
+	if err != nil {
 		return err
 	}
-	defer d.asks.Leave(id)
+	defer leave()
 	for range maxQuestions {
 		recorded, err := d.node.ReadPayment(ctx, owner, licensing.Payment{Provider: provider.Name(), Reference: id})
 		if err != nil {

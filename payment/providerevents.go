@@ -88,7 +88,9 @@ func (d *Desk) AskProviderEvents(ctx context.Context, sources []EventSource) err
 	var failed error
 	for range eventReadings {
 		more.Store(false)
-		failed = errors.Join(failed, d.node.EachProviderEvents(ctx, owners, read))
+		if err := d.node.EachProviderEvents(ctx, owners, read); failed == nil {
+			failed = err
+		}
 		if !more.Load() || ctx.Err() != nil {
 			break
 		}
@@ -129,7 +131,7 @@ func (r *eventReader) read(ctx context.Context) error {
 			return err
 		}
 		if deadline, bounded := work.Deadline(); bounded && time.Until(deadline) < eventPageTime {
-			if r.more = more; more {
+			if r.more = more && failed == nil; r.more {
 				r.reading.Rest = 0
 			}
 			break

@@ -159,6 +159,13 @@ func TestTurnOfDisputeDoesNotCome(t *testing.T) {
 	if err := desk.Called(late, owner, dispute); licensing.ReasonOf(err) != licensing.ReasonUnavailable {
 		t.Errorf("the callback returns %v", err)
 	}
+	other := licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}
+	group.Go(func() { _ = desk.Called(holding, other, dispute) })
+	select {
+	case <-s.held: // a callback to another account does not wait
+	case <-w.ctx.Done():
+		t.Error("a callback to another account waits")
+	}
 	release()
 	group.Wait()
 }

@@ -99,10 +99,11 @@ func (s *subscriptions) recordFirst(
 func (s *subscriptions) askSubscription(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (refused, err error) {
-	if err := s.enter(ctx, order.OrderNo); err != nil {
+	leave, err := s.enter(ctx, order.Owner, order.OrderNo)
+	if err != nil {
 		return nil, err
 	}
-	defer s.asks.Leave(order.OrderNo)
+	defer leave()
 	for range maxQuestions {
 		order, err := s.node.Order(ctx, order.Owner, order.OrderNo)
 		if err != nil {

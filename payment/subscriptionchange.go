@@ -172,10 +172,11 @@ func (s *subscriptions) Portal(ctx context.Context, owner licensing.Owner, order
 	if provider == nil {
 		return "", licensing.ErrPaymentNotConfigured
 	}
-	if err := s.enter(ctx, order.OrderNo); err != nil {
+	leave, err := s.enter(ctx, order.Owner, order.OrderNo)
+	if err != nil {
 		return "", err
 	}
-	defer s.asks.Leave(order.OrderNo)
+	defer leave()
 	span := startSpan(ctx, operationPortal)
 	url, err := provider.Portal(ctx, order)
 	endSpan(span, err)
