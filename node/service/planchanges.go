@@ -38,10 +38,11 @@ func (s *Subscriptions) ChangeSubscription(
 // of that change. Otherwise the request, made again, would not know that its change is still open.
 func sameChange(effect licensing.Claim, kind licensing.ChangeKind) func(licensing.Result) licensing.Claim {
 	return func(result licensing.Result) licensing.Claim {
+		remembered := effect
 		if open := result.Order().Change; open.Kind == kind {
-			effect.Number = open.Number
+			remembered.Number = open.Number
 		}
-		return effect
+		return remembered
 	}
 }
 
