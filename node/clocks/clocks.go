@@ -228,7 +228,9 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	}
 	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
 	stands := last.proof
+	paused := c.nodes.Load() == nil || elapsed-c.read > trustFor
 	if c.beyond(step) || step > slept {
+		paused = true
 		c.evidence.forgetReads()
 		stands = nil // the proof is older than its monotonic time says
 	}
@@ -236,7 +238,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	if c.own.created != own {
 		c.own = join{own, elapsed}
 	}
-	if c.nodes.Load() == nil || elapsed-c.read > trustFor {
+	if paused {
 		c.since = elapsed // a node may have come and gone since the read before
 	}
 	c.read = c.began
