@@ -64,8 +64,8 @@ func TestLostAnswers(t *testing.T) {
 	w.lose = 1
 	must[*client.License](t)(shop.Licenses.Update(t.Context(), license, client.LicenseUpdate{MaxDevices: new(9)}))
 	w.lose = 1
-	if d := must[*client.Redaction](t)(shop.Redactions.RedactBuyer(t.Context(), buyer)); *d != (client.Redaction{Orders: 1,
-		Licenses: 1, Complete: true}) {
+	d := must[*client.Redaction](t)(shop.Redactions.RedactBuyer(t.Context(), buyer))
+	if *d != (client.Redaction{Orders: 1, Licenses: 1, Complete: true}) {
 		t.Errorf("redacted %+v", d)
 	}
 }
