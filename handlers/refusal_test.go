@@ -82,7 +82,7 @@ func (s *fixture) dial() *client {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		s.t.Fatal(err)
 	}
 	return &client{c, s.t, bufio.NewReader(c)}
@@ -412,7 +412,7 @@ func TestClosesUnreadAfterRefusal(t *testing.T) {
 		defer close(served)
 		_ = s.server.ServeConn(far)
 	}()
-	if err := near.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := near.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	c := &client{near, t, bufio.NewReader(near)}

@@ -211,7 +211,7 @@ func newService(t *testing.T, options ...option) *fixture {
 	s.client = &http.Client{
 		Transport:     &http.Transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       20 * time.Second,
+		Timeout:       2 * time.Minute,
 	}
 	t.Cleanup(s.client.CloseIdleConnections)
 	return s
