@@ -248,9 +248,9 @@ func plainString(from []byte) (inside, rest []byte, ok bool) {
 // plainFlag skips blanks and then true or false.
 func plainFlag(from []byte) (literal, rest []byte, ok bool) {
 	from = skipBlanks(from)
-	for _, length := range [...]int{len("true"), len("false")} {
-		if len(from) >= length && (string(from[:length]) == "true" || string(from[:length]) == "false") {
-			return from[:length], from[length:], true
+	for _, word := range [...]string{"true", "false"} {
+		if rest, found := bytes.CutPrefix(from, []byte(word)); found {
+			return from[:len(word)], rest, true
 		}
 	}
 	return nil, from, false
