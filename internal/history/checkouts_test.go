@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"licet/licensing"
@@ -302,23 +303,27 @@ func (r *run) pressed(
 func (r *run) press(orderNo string, number, buyer int, recorded <-chan struct{}) {
 	random := r.random("press", uint64(number), uint64(buyer))
 	for range 3 {
-		url := ""
+		var page atomic.Pointer[string] // of the checkout; a try whose node was killed may still write it
 		_, done := r.transact(random, deed{What: "press", Order: orderNo},
 			func(ctx context.Context, p *process) (licensing.Order, error) {
 				order, err := p.node.Order(ctx, r.owner, orderNo)
 				if err != nil {
 					return licensing.Order{}, err
 				}
-				order, url, err = r.counter(p).Pay(ctx, order)
+				order, url, err := r.counter(p).Pay(ctx, order)
+				if url != "" {
+					page.Store(&url)
+				}
 				return order, err
 			})
-		if !done || url == "" {
+		url := page.Load()
+		if !done || url == nil {
 			return
 		}
 		if paidMeanwhile(number) && random.IntN(2) == 0 {
 			<-recorded
 		}
-		state := r.till.pay(url, random.IntN(3) > 0)
+		state := r.till.pay(*url, random.IntN(3) > 0)
 		if state.Outcome == payment.OutcomeDone && paidMeanwhile(number) && random.IntN(3) > 0 {
 			r.disputeSecond(random, state)
 		}
