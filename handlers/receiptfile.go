@@ -74,20 +74,11 @@ type receiptFile struct {
 	ReceiptFile string `json:"receipt_file"`
 }
 
-// errNoReceipt: see [licensing.Record.receipt].
-var errNoReceipt = &licensing.Error{
-	Reason:  licensing.ReasonUnavailable,
-	Message: "the device is bound, and it gets no receipt while the store is almost full",
-}
-
 // makeReceiptFile binds a device without network, as an activation does, and makes its receipt file.
 func (s endUserRoutes) makeReceiptFile(ctx context.Context, c *call, in receiptFileRequest) (receiptFile, error) {
 	a, err := s.activate(ctx, c, in.activation)
-	switch {
-	case err != nil:
+	if err != nil {
 		return receiptFile{}, err
-	case a.Receipt == "":
-		return receiptFile{}, errNoReceipt
 	}
 	// The device is bound: from here on, no error may say that nothing was changed.
 	signer, err := s.cfg.Node.Signer(ctx, licensing.Owner{AccountID: a.AccountID, Mode: a.Mode})

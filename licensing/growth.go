@@ -13,7 +13,7 @@ const (
 	// bound devices. Their reasons have at most MaxSmallReason bytes. No limit of size refuses these changes.
 	NoGrowth Growth = iota
 	// RequiredGrowth: payments, refunds and renewals. A customer has paid for the change, or gets money back. No
-	// limit of size refuses these changes either.
+	// limit of size refuses these changes either, nor the receipt keys of an owner, which are made once.
 	RequiredGrowth
 	// UrgentGrowth: small growth of existing records: new keys of licenses, reasons of more than MaxSmallReason bytes,
 	// and a larger finite MaxDevices, which lets devices be bound as BoundedGrowth. The budget of an account refuses

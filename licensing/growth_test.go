@@ -91,7 +91,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{AddUsage{}, NoGrowth},
 		{ChangeSettings{}, OrdinaryGrowth},
 		{FixKeyMatching{}, OrdinaryGrowth},
-		{MakeReceiptKeys{}, BoundedGrowth},
+		{MakeReceiptKeys{}, RequiredGrowth},
 		{RotateReceiptKeys{}, NoGrowth},
 		{SealReceiptKeys{}, NoGrowth},
 		{ReissueLicense{}, NoGrowth},

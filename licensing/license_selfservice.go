@@ -61,8 +61,8 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (result Result, err err
 	return result, nil
 }
 
-// WithoutRefresh returns a command that does the same, except that it does not note that a bound device was seen, and
-// leads to a receipt only if that changes nothing.
+// WithoutRefresh returns a command that does the same, except that it does not note that a bound device was seen. A
+// receipt that the license's terms add, and the request does not ask for, is left out if it would change the license.
 func WithoutRefresh(c Command) Command {
 	switch c := c.(type) {
 	case Activate:

@@ -27,7 +27,7 @@ type ReceiptAsk uint32
 const (
 	askWanted ReceiptAsk = 1 << iota
 	askFresh
-	askRecorded // only a receipt that the license's record allows for already
+	askRecorded // unless wanted, only a receipt that the license's record allows for already
 	askSeconds  // and above
 )
 
@@ -154,17 +154,9 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 	if counts == 0 || !r.Documents.Dates(counts) {
 		return
 	}
-	last, ends := now.Add(l.Receipts.Validity()), l.ExpiresAt
-	if grace := l.GraceEndsAt(); !grace.IsZero() {
-		ends = grace
-	}
-	for _, end := range []time.Time{ends, result.Device.LeaseEnd} {
-		if !end.IsZero() && end.Before(last) {
-			last = end
-		}
-	}
+	last := l.lastReceipt(&result.Device, now)
 	if until := dayAfter(last); until > l.ReceiptsUntil {
-		if ask&askRecorded != 0 {
+		if ask&askRecorded != 0 && !ask.Wanted() {
 			return
 		}
 		l.ReceiptsUntil, l.Revision, r.Changed = until, cmp.Or(l.Revision, nextRevision(0, now)), true
@@ -179,6 +171,40 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 		t.ExpiresAt = last.Truncate(time.Second)
 	}
 	result.License.Revision, result.License.ReceiptsUntil = l.Revision, l.ReceiptsUntil
+}
+
+// RecordsReceipt reports whether Apply would store another day for a receipt of a bound device that a request asks for.
+func RecordsReceipt(r *Record, cmd Command, now time.Time) bool {
+	var ask ReceiptAsk
+	var product string
+	switch c := cmd.(type) {
+	case Activate:
+		ask, product = c.Receipt, c.ProductID
+	case ValidateLicense:
+		ask, product = c.Receipt, c.ProductID
+	}
+	l := r.License
+	return ask.Wanted() && l != nil && r.bound(cmd.DeviceID()) && l.unusable(product, true, now) == nil &&
+		dayAfter(l.lastReceipt(&r.Devices[cmd.DeviceID()].Device, now)) > l.ReceiptsUntil
+}
+
+// lastReceipt returns the latest end of a receipt for a device.
+func (l *License) lastReceipt(d *Device, now time.Time) time.Time {
+	last := now.Add(l.Receipts.Validity())
+	for _, end := range []time.Time{l.usedUntil(), d.LeaseEnd} {
+		if !end.IsZero() && end.Before(last) {
+			last = end
+		}
+	}
+	return last
+}
+
+// usedUntil returns when the license ends with its grace; zero: never.
+func (l *License) usedUntil() time.Time {
+	if grace := l.GraceEndsAt(); !grace.IsZero() {
+		return grace
+	}
+	return l.ExpiresAt
 }
 
 // dayAfter returns the first day that does not begin before a time.

@@ -60,23 +60,27 @@ func TestReceiptTimes(t *testing.T) {
 	}
 }
 
-// TestReceiptsCostOneWriteADay: whatever a request asks for, receipts change an unchanged license once a day; and not
-// at all while the store is almost full.
+// TestReceiptsCostOneWriteADay: whatever a request asks for, receipts change an unchanged license once a day, as
+// RecordsReceipt says; and those that a request does not ask for, not at all while the store is almost full.
 func TestReceiptsCostOneWriteADay(t *testing.T) {
 	depth.NotRaced(t)
-	r := licensed(func(*licensing.License) {}, "laptop")
+	r := licensed(func(l *licensing.License) { l.Receipts.Always = true }, "laptop")
 	changes := 0
 	for at := noon; at.Before(noon.Add(10 * 24 * time.Hour)); at = at.Add(time.Hour) {
 		for _, longest := range []time.Duration{0, time.Minute, time.Hour, licensing.MaxReceiptValidity} {
 			ask := licensing.AskReceipt(true, longest == time.Hour, longest)
 			c := licensing.ValidateLicense{Target: ours, Device: "laptop", SeenStep: 1000 * time.Hour, Receipt: ask}
-			kept := must(t, &r, licensing.WithoutRefresh(c), at)
-			if r.Changed {
+			plain := c
+			plain.Receipt = 0
+			kept := must(t, &r, licensing.WithoutRefresh(plain), at)
+			records := licensing.RecordsReceipt(&r, c, at)
+			if r.Changed || licensing.RecordsReceipt(&r, plain, at) {
 				t.Fatalf("at %v, the license has changed", at)
 			}
-			result := must(t, &r, c, at)
-			if none := (licensing.ReceiptTimes{}); result.Receipt == none || r.Changed != (kept.Receipt == none) {
-				t.Fatalf("at %v: %+v, and without a change %+v", at, result.Receipt, kept.Receipt)
+			result := must(t, &r, licensing.WithoutRefresh(c), at)
+			if none := (licensing.ReceiptTimes{}); result.Receipt == none || r.Changed != (kept.Receipt == none) ||
+				r.Changed != records {
+				t.Fatalf("at %v: %+v, and without a change %+v; records: %v", at, result.Receipt, kept.Receipt, records)
 			}
 			if r.Changed {
 				changes++

@@ -97,7 +97,7 @@ func (MakeReceiptKeys) growth(r *Record, _ time.Time) Growth {
 	if r.ReceiptKeys != nil {
 		return NoGrowth
 	}
-	return BoundedGrowth
+	return RequiredGrowth // one small record of an owner, for the receipts of the owner's bound devices
 }
 
 func (c MakeReceiptKeys) apply(r *Record, now time.Time) (Result, error) {

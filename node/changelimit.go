@@ -75,7 +75,7 @@ func (l *changeLimit) count(who changer) {
 
 // changerOf returns who makes the change of a command, and whether the changes of commands of this kind are limited.
 // The payment provider and the service itself may change what they must. Validations and activations of bound devices
-// change nothing while the store is almost full, unless they renew a lease.
+// change nothing while the store is almost full, unless they renew a lease, or ask for the first receipt of a day.
 func changerOf(
 	ref licensing.Ref, record *licensing.Record, cmd licensing.Command, now time.Time,
 ) (who changer, limited bool) {
@@ -84,12 +84,11 @@ func changerOf(
 		licensing.LapseLeases:
 		return changer{}, false
 	case licensing.ValidateLicense:
-		if !licensing.RenewsLease(record, cmd, now) {
+		if !renews(record, cmd, now) {
 			return changer{}, false
 		}
 	case licensing.Activate:
-		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound &&
-			!licensing.RenewsLease(record, cmd, now) {
+		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound && !renews(record, cmd, now) {
 			return changer{}, false
 		}
 	case licensing.CancelOrder:
@@ -100,6 +99,11 @@ func changerOf(
 	}
 	who.owner = ownerOf(ref, record)
 	return who, who.owner != licensing.Owner{}
+}
+
+// renews reports whether a command on a bound device stores a later end of its lease, or a later day for its receipt.
+func renews(record *licensing.Record, cmd licensing.Command, now time.Time) bool {
+	return licensing.RenewsLease(record, cmd, now) || licensing.RecordsReceipt(record, cmd, now)
 }
 
 // ownerOf returns the owner of a record; zero for a license that is not stored, and for an alias.

@@ -166,6 +166,57 @@ func TestReserveStoresNoUse(t *testing.T) {
 	}
 }
 
+// TestReserveOfReceipts: while the store is almost full, a request that asks for a receipt gets it, also the first one
+// of a day, which the license stores. It is a change by the end users of the owner. A request that does not ask stores
+// no day: then it gets no receipt.
+func TestReserveOfReceipts(t *testing.T) {
+	db := openSpaced(t)
+	n, clock := stopped(t, db)
+	owner := nodetest.NewOwner(licensing.Test)
+	terms := licensing.DefaultTerms()
+	terms.Receipts = licensing.ReceiptTerms{Always: true, ValiditySeconds: 3600}
+	_, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{ID: "signed", Owner: owner, Terms: terms})
+	nodetest.WantError(t, err, nil)
+	licenses, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "signed", Quantity: 102})
+	nodetest.WantError(t, err, nil)
+	activate := func(i int, ask licensing.ReceiptAsk) (bool, error) {
+		target := licensing.Target{Key: licenses[i].License.Key}
+		result, err := n.Activate(nodetest.Context(t), licensing.Activate{Target: target, Device: "pc", Receipt: ask})
+		return result.Receipt != (licensing.ReceiptTimes{}), err
+	}
+	asks := licensing.AskReceipt(true, true, 0)
+	wantReceipt := func(i int, ask licensing.ReceiptAsk, want bool, commits int32) {
+		t.Helper()
+		before := db.commits.commits.Load()
+		got, err := activate(i, ask)
+		if made := db.commits.commits.Load() - before; got != want || err != nil || made != commits {
+			t.Errorf("ask %v: a receipt: %v after %d commits, %v; want %v after %d", ask, got, made, err, want, commits)
+		}
+	}
+	for i := range licenses {
+		wantReceipt(i, asks, true, 1)
+	}
+	tomorrow := clock.Load().Add(24 * time.Hour)
+	clock.Store(&tomorrow)
+	db.set(store.SpaceReserve)
+	wantReceipt(0, 0, false, 0)
+	wantReceipt(0, asks, true, 1)
+	wantReceipt(0, asks, true, 0)
+	wantReceipt(0, 0, true, 0)
+	wantChanges(t, 99, func(i int) error {
+		got, err := activate(1+i, asks)
+		if err == nil && !got {
+			t.Errorf("license %d: no receipt", 1+i)
+		}
+		return err
+	})
+	wantReceipt(0, asks, true, 0)
+	wantReceipt(101, 0, false, 0)
+	later := tomorrow.Add(time.Second)
+	clock.Store(&later)
+	wantReceipt(101, asks, true, 1)
+}
+
 // TestRefuseGrowth: the refusal says why, and costs the store nothing.
 func TestRefuseGrowth(t *testing.T) {
 	db := openSpaced(t)
