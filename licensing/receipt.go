@@ -228,22 +228,23 @@ func nextRevision(before uint64, now time.Time) uint64 {
 // shown is what receipts of a license show, apart from the device. Removals and leases of devices raise the revision by
 // themselves, and a new key voids the receipts before.
 type shown struct {
-	max                                   int
-	product                               string
-	terms, own                            TermsVersion
-	expires, suspended, revoked, recorded time.Time
-	grace                                 Period
-	graceRecorded                         time.Time
-	active, trial                         bool
-	keys                                  Reissues
-	revocationAge                         uint32
+	max                          int
+	product                      string
+	terms, own                   TermsVersion
+	expires, ends                time.Time // ends: with the grace
+	suspended, revoked, recorded time.Time
+	grace                        Period
+	graceRecorded                time.Time
+	active, trial                bool
+	keys                         Reissues
+	revocationAge                uint32
 }
 
 func (l *License) shown() shown {
 	return shown{
 		max: l.MaxDevices, product: l.ProductID, active: l.CurrentDevices > 0, terms: l.Terms, own: l.OwnEntitlements,
-		expires: l.ExpiresAt, suspended: l.SuspendedAt, revoked: l.RevokedAt, recorded: l.EndRecorded,
-		grace: l.Grace, graceRecorded: l.GraceRecorded, trial: l.IsTrial(), keys: l.Reissues,
+		expires: l.ExpiresAt, ends: l.usedUntil(), suspended: l.SuspendedAt, revoked: l.RevokedAt,
+		recorded: l.EndRecorded, grace: l.Grace, graceRecorded: l.GraceRecorded, trial: l.IsTrial(), keys: l.Reissues,
 		revocationAge: l.Receipts.RevocationAgeSeconds,
 	}
 }

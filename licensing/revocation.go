@@ -107,11 +107,12 @@ func (r *Record) voidAll() {
 func (l *License) voided() uint64 { return l.Revision - 1 }
 
 // voidsAll reports whether a change of a license voids the receipts from before: it is suspended or revoked, has fewer
-// devices, an earlier end, or a new key.
+// devices, an earlier end, with or without its grace, a new key, or another product.
 func (before *shown) voidsAll(after *shown) bool {
 	lower := func(from, to int) bool { return to != 0 && (from == 0 || to < from) }
 	begins := func(from, to time.Time) bool { return from.IsZero() && !to.IsZero() }
+	earlier := func(from, to time.Time) bool { return !to.IsZero() && (from.IsZero() || to.Before(from)) }
 	return begins(before.suspended, after.suspended) || begins(before.revoked, after.revoked) ||
-		lower(before.max, after.max) || before.keys != after.keys ||
-		!after.expires.IsZero() && (before.expires.IsZero() || after.expires.Before(before.expires))
+		lower(before.max, after.max) || before.keys != after.keys || before.product != after.product ||
+		earlier(before.expires, after.expires) || earlier(before.ends, after.ends)
 }

@@ -34,11 +34,15 @@ type look struct {
 	revoked   bool
 	max       int
 	expires   time.Time
+	grace     int // days
 }
 
 func (n *naive) look() look {
-	return look{maps.Clone(n.devices), n.suspended, n.revoked, n.max, n.expires}
+	return look{maps.Clone(n.devices), n.suspended, n.revoked, n.max, n.expires, n.grace}
 }
+
+// over returns when the license ends with its grace.
+func (l look) over() time.Time { return l.expires.Add(time.Duration(l.grace) * day) }
 
 // voids reports whether a change voids the receipt of a device.
 func (was look) voids(is look, device string) bool {
@@ -46,7 +50,7 @@ func (was look) voids(is look, device string) bool {
 	_, has := is.devices[device]
 	return had && !has || !was.suspended && is.suspended || !was.revoked && is.revoked ||
 		is.max != 0 && (was.max == 0 || is.max < was.max) ||
-		!is.expires.IsZero() && (was.expires.IsZero() || is.expires.Before(was.expires))
+		!is.expires.IsZero() && (was.expires.IsZero() || is.expires.Before(was.expires) || is.over().Before(was.over()))
 }
 
 // change notes which receipts a change of the license voids, and stores the entries of the change.
@@ -305,6 +309,43 @@ func TestRevocationsByWrongClock(t *testing.T) {
 					t.Errorf("%s, %T with a clock that may end receipts (%v): listed %v", name, c, trusted, listed)
 				}
 			}
+		}
+	}
+}
+
+// TestRevocationsByTerms: a license of another product, or with a shorter grace, voids its receipts, and a longer grace
+// does not. Nor does an extension by the same product.
+func TestRevocationsByTerms(t *testing.T) {
+	plan := func(product string) *licensing.Plan {
+		return &licensing.Plan{ProductID: product, Terms: licensing.DefaultTerms()}
+	}
+	grace := func(days int) licensing.Command {
+		return licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutGrace,
+			Terms: licensing.Terms{Grace: licensing.Period{Days: days}}}
+	}
+	for name, c := range map[string]struct {
+		command licensing.Command
+		voids   bool
+	}{
+		"another product":  {licensing.ExtendLicense{Plan: plan("team")}, true},
+		"the same product": {licensing.ExtendLicense{Plan: plan(app), End: noon.Add(60 * day)}, false},
+		"no grace":         {grace(0), true},
+		"a shorter grace":  {grace(4), true},
+		"the same grace":   {grace(5), false},
+		"a longer grace":   {grace(6), false},
+	} {
+		r := licensed(func(l *licensing.License) {
+			l.ExpiresAt, l.Grace = noon.Add(30*day), licensing.Period{Days: 5}
+		})
+		r.ActsByTime = true
+		r.Devices["pc"] = &licensing.DeviceEntry{Device: licensing.Device{ID: "pc"}}
+		held := must(t, &r, licensing.Activate{Target: ours, Device: "pc",
+			Receipt: licensing.AskReceipt(true, true, 0)}, noon)
+		must(t, &r, c.command, noon.Add(time.Hour))
+		voids := len(r.Revocations) == 1 && r.Revocations[0].Name == licensing.RevocationOf(shopKey.ID(), "") &&
+			r.Revocations[0].Revision >= held.License.Revision
+		if voids != c.voids || !c.voids && len(r.Revocations) > 0 {
+			t.Errorf("%s: the entries are %+v", name, r.Revocations)
 		}
 	}
 }
