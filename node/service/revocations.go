@@ -140,40 +140,59 @@ func (r *Receipts) SignList(
 }
 
 // Revocations returns an owner's list of revocations, some seconds old, for any caller, without an API key. Callers at
-// the same time share one reading, which reads what has changed since the last one.
+// the same time share one reading, which reads what has changed since the last one. If it has failed for a reason of
+// the caller who reads, such as the deadline, the others try once more.
 func (r *Receipts) Revocations(
 	ctx context.Context, owner licensing.Owner, network netip.Addr,
 ) (*RevocationList, error) {
+	list, again, err := r.latestList(ctx, owner, network)
+	if again {
+		list, _, err = r.latestList(ctx, owner, network)
+	}
+	return list, err
+}
+
+// latestList returns the list that the node remembers, or a reading, perhaps another caller's. again reports that the
+// reading has failed for a reason of the other caller.
+func (r *Receipts) latestList(
+	ctx context.Context, owner licensing.Owner, network netip.Addr,
+) (list *RevocationList, again bool, err error) {
 	before, known := r.revoked.GetIfPresent(owner)
 	if now := r.engine.Now(); known && now.Before(before.AsOf.Add(before.life)) && !now.Before(before.AsOf) {
 		if before.tooLong {
-			return nil, licensing.ErrUnavailable
+			return nil, false, licensing.ErrUnavailable
 		}
-		return before, nil
+		return before, false, nil
 	}
 	reading := &listReading{done: make(chan struct{})}
 	if other, busy := r.readings.LoadOrStore(owner, reading); busy {
 		reading := other.(*listReading)
 		select {
 		case <-reading.done:
-			return reading.list, reading.err
+			return reading.list, reading.own, reading.err
 		case <-ctx.Done():
-			return nil, licensing.ErrUnavailable
+			return nil, false, licensing.ErrUnavailable
 		}
 	}
 	defer close(reading.done)
 	defer r.readings.Delete(owner)
 	reading.err = licensing.ErrInternal // unless what follows returns
+	admitted := false
 	reading.list, reading.err = admittedFor(ctx, r.engine, r.engine.EndUserShare(network),
-		func(*node.Place) (*RevocationList, error) { return r.readList(ctx, owner, before) })
-	return reading.list, reading.err
+		func(*node.Place) (*RevocationList, error) {
+			admitted = true
+			return r.readList(ctx, owner, before)
+		})
+	reading.own = reading.err != nil && (!admitted || ctx.Err() != nil)
+	return reading.list, false, reading.err
 }
 
-// listReading is a reading of a list of revocations. list and err are set when done is closed.
+// listReading is a reading of a list of revocations. list, err and own are set when done is closed.
 type listReading struct {
 	done chan struct{}
 	list *RevocationList
 	err  error
+	own  bool // it has failed for a reason of its caller: the node did not admit it, or its time was over
 }
 
 // readList reads what was revoked since the list before, which may be nil, and remembers the new list. A node that must

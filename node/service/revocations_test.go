@@ -110,6 +110,61 @@ func TestListOfClockSetBack(t *testing.T) {
 	}
 }
 
+// stuckLists is a store that reads the first list until the caller gives up.
+type stuckLists struct {
+	store.Store
+	first atomic.Bool
+	began chan struct{}
+}
+
+func (s *stuckLists) ReadRevocations(
+	ctx context.Context, owner licensing.Owner, want store.RevocationsWanted,
+) (store.Revocations, error) {
+	if !s.first.CompareAndSwap(false, true) {
+		return s.Store.ReadRevocations(ctx, owner, want)
+	}
+	close(s.began)
+	<-ctx.Done()
+	return store.Revocations{}, licensing.ErrUnavailable
+}
+
+// watched is a context that tells when somebody waits for its end.
+type watched struct {
+	context.Context
+	waits sync.Once
+	began chan struct{}
+}
+
+func (w *watched) Done() <-chan struct{} {
+	w.waits.Do(func() { close(w.began) })
+	return w.Context.Done()
+}
+
+// TestListOfAnotherCaller: if the caller who reads a list gives up, those who wait for its reading read the list anew.
+func TestListOfAnotherCaller(t *testing.T) {
+	t.Parallel()
+	db := &stuckLists{Store: nodetest.OpenStore(t), began: make(chan struct{})}
+	n := nodetest.New(t, db)
+	owner := nodetest.NewOwner(licensing.Test)
+	read := func(ctx context.Context) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := n.Revocations(ctx, owner, netip.Addr{})
+			done <- err
+		}()
+		return done
+	}
+	impatient, giveUp := context.WithCancel(nodetest.Context(t))
+	first := read(impatient)
+	<-db.began
+	waiting := &watched{Context: nodetest.Context(t), began: make(chan struct{})}
+	second := read(waiting)
+	<-waiting.began
+	giveUp()
+	nodetest.WantError(t, <-first, licensing.ErrUnavailable)
+	nodetest.WantError(t, <-second, nil)
+}
+
 // TestIncrements: whatever position a client names, the answer has all entries that came since, and a list has few
 // answers, which are together not three times as long as the list.
 func TestIncrements(t *testing.T) {
