@@ -332,6 +332,8 @@ func floatingPlans() []plan {
 		{name: "floating", max: 2, pool: 4, clients: 5, each: 20, lease: length, odds: odds},
 		{name: "floating, one slot", max: 1, pool: 3, clients: 4, each: 20, lease: length, odds: odds},
 		{name: "floating, long leases", max: 3, pool: 5, clients: 5, each: 20, lease: 4 * length, odds: odds},
+		{name: "floating, for days", max: 3, pool: 4, clients: 5, each: 20, lease: 24 * time.Hour,
+			odds: []odd{{8, activate}, {3, validate}, {4, remove}, {1, get}}}, // their receipts outlast the run
 		{name: "floating, reissued", max: 3, pool: 3, clients: 4, each: 4 * licensing.MaxReissues, lease: length,
 			reissues: true, odds: odds},
 		{name: "floating, swept", max: 2, pool: 5, clients: 6, each: 20, lease: length, swept: true, odds: odds},

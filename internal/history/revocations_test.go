@@ -63,13 +63,22 @@ func (s *licenseAt) voids(after *licenseAt, device string) bool {
 	bound, had := s.devices[device]
 	now, has := after.devices[device]
 	lower := func(from, to int64) bool { return to != 0 && (from == 0 || to < from) }
-	return had && (!has || now != bound) && !s.leased || // the lease may have ended
-		s.suspended != after.suspended && after.suspended != 0 || s.revoked != after.revoked ||
-		lower(int64(s.max), int64(after.max)) || lower(s.expires, after.expires) || s.reissues != after.reissues
+	return had && (!has || now != bound) || s.suspended != after.suspended && after.suspended != 0 ||
+		s.revoked != after.revoked || lower(int64(s.max), int64(after.max)) || lower(s.expires, after.expires) ||
+		lower(s.over(), after.over()) || s.reissues != after.reissues || s.product != after.product
+}
+
+// over returns when the license ends with its grace; 0: never.
+func (s *licenseAt) over() int64 {
+	if s.expires == 0 {
+		return 0
+	}
+	return s.expires + s.grace
 }
 
 // revocations: the revision that voids a receipt writes an entry for it, and no entry voids a receipt that was asked
-// for later. The doubtful node gives no receipts.
+// for later. A receipt that ends within the hour may have ended by the clock of a node, as may the lease that it is of;
+// a lease that outlasts the hour has not. The doubtful node gives no receipts.
 func (i *inspection) revocations(t *timeline, key licensing.LicenseKey, states []*licenseAt, ops []operation) {
 	latest := i.run.started.Add(time.Hour).UnixMilli() // by any clock
 	for _, op := range ops {
