@@ -107,6 +107,26 @@ func TestRevocations(t *testing.T) {
 	}
 }
 
+// TestRevocationsOfARefund: the refund of a whole order voids the receipts of its license, and that of a part does not.
+func TestRevocationsOfARefund(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made := s.order("5")
+	key := s.pay(made).text("license_key")
+	pc := s.activateFor(key, "pc", `,"receipt":true`).text("receipt")
+	var seen receipt.Seen
+	for _, c := range []struct {
+		body string
+		want receipt.Reason
+	}{{`{"amount":2}`, ""}, {"", receipt.Voided}} {
+		s.changeOrder(made, "refund", c.body).must(t, 0)
+		s.clock.advance(6 * time.Second) // a node answers the same list for five
+		if why := s.revoked(pc, "pc", &seen); why != c.want {
+			t.Errorf("after the refund %s, the receipt is refused as %q, want %q", c.body, why, c.want)
+		}
+	}
+}
+
 // TestRevocationsAfter: an increment has what came later, and a list says for how long caches may keep it.
 func TestRevocationsAfter(t *testing.T) {
 	t.Parallel()
