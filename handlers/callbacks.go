@@ -8,7 +8,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/licensing"
-	"licet/payment"
 )
 
 // callbackRoutes are the functions of the routes that payment providers call.
@@ -41,25 +40,22 @@ type received struct {
 
 // stripe takes a callback of Stripe. The body names an object, and is believed in nothing else: the desk asks Stripe
 // about the object. The answer comes after the change is stored, so Stripe repeats a callback whose change is not.
+//
+// A limit refuses only callbacks whose signature is wrong, after the signature was verified. Stripe calls for all
+// accounts from the same addresses, and behind a proxy all clients may have one address: so the wrong signatures of one
+// account, or of a stranger, must not keep the callbacks of the others out. To verify the signature of the largest body
+// takes a millisecond or two.
 func (s callbackRoutes) stripe(ctx context.Context, c *call, in stripeCallback) (received, error) {
 	owner := in.owner()
 	if !s.cfg.Desk.TakesCallbacks(licensing.ProviderStripe, owner) {
 		return received{}, errNoCallbacks
 	}
-	var object payment.Object
-	wrong := false
-	err := s.rates.attempt(ctx, c, func() (good bool, err error) {
-		request := &c.fast.Request
-		object, err = s.cfg.Desk.Callback(owner, string(request.Header.Peek(stripeSignature)), request.Body())
-		wrong = err != nil
-		return !wrong, nil
-	})
-	switch {
-	case err != nil:
-		return received{}, err
-	case wrong:
-		return received{}, invalidSignature("the header " + stripeSignature + " is missing, wrong or too old: " +
-			"compare the endpoint's signing secret at Stripe with the secret of this service")
+	request := &c.fast.Request
+	object, err := s.cfg.Desk.Callback(owner, string(request.Header.Peek(stripeSignature)), request.Body())
+	if err != nil {
+		return received{}, s.rates.failedAuthentication(c, invalidSignature("the header "+stripeSignature+
+			" is missing, wrong or too old: compare the endpoint's signing secret at Stripe with the secret of this "+
+			"service"))
 	}
 	if err := s.rates.count(c, s.rates.limits.Account(owner), errAccountLimited); err != nil {
 		return received{}, err

@@ -129,7 +129,7 @@ func ofSuccess(r *handlers.Route, status int) *openapi.Map[*openapi.Header] {
 	if r.IdempotencyKey {
 		h.sometimes("Idempotent-Replayed")
 	}
-	if r.Auth != handlers.NoAuth || r.Page {
+	if counted(r) {
 		h.sometimes(ofRateLimits...)
 	}
 	switch {
@@ -169,7 +169,7 @@ func ofFailure(r *handlers.Route, refusals []handlers.Refusal) *openapi.Map[*ope
 	switch {
 	case status == http.StatusTooManyRequests:
 		h.always(ofRateLimits...)
-	case r != nil && (r.Auth != handlers.NoAuth || r.Page):
+	case r != nil && counted(r):
 		h.sometimes(ofRateLimits...)
 	}
 	switch status {
@@ -188,6 +188,10 @@ func ofFailure(r *handlers.Route, refusals []handlers.Refusal) *openapi.Map[*ope
 	}
 	return h.all
 }
+
+// counted reports whether limits may count requests to a route that they do not refuse: files for every client have no
+// such limit.
+func counted(r *handlers.Route) bool { return r.Auth != handlers.NoAuth || r.Page || r.Media == "" }
 
 // early reports whether a node may answer with a status before it knows the route of the request.
 func early(status int) bool {
