@@ -54,8 +54,12 @@ func (p *Provider) Signed(signature string) bool {
 	return len(signature) <= maxSignature && strings.HasPrefix(signature, "t=") && strings.Contains(signature, ",v1=")
 }
 
-// Callback implements [payment.Provider]. It takes events of any version of the API, since it reads only the id of the
-// object.
+// Callback implements [payment.Provider]. It takes events of any version of the API, since it reads only the id and the
+// metadata of the object.
+//
+// An event about a subscription without our metadata is of no interest: the subscription is of another program of the
+// shop. A shop that sells no subscriptions may have a key that may not read them: Look would fail, and Stripe would
+// repeat the callback for days. Stripe copies our metadata to each subscription that our checkouts make.
 func (p *Provider) Callback(signature string, body []byte) (payment.Object, error) {
 	if !p.Signed(signature) || !p.verified(signature, body) {
 		return payment.Object{}, payment.ErrSignature
@@ -65,7 +69,8 @@ func (p *Provider) Callback(signature string, body []byte) (payment.Object, erro
 		Type   string `json:"type"`
 		Data   struct {
 			Object struct {
-				ID string `json:"id"`
+				ID       string         `json:"id"`
+				Metadata map[string]any `json:"metadata"`
 			} `json:"object"`
 		} `json:"data"`
 	}
@@ -75,7 +80,13 @@ func (p *Provider) Callback(signature string, body []byte) (payment.Object, erro
 	if event.Object != "event" {
 		return payment.Object{}, nil
 	}
-	return objectOf(event.Type, event.Data.Object.ID), nil
+	about := event.Data.Object
+	object := objectOf(event.Type, about.ID)
+	_, ours := about.Metadata[metaOrder]
+	if object.Kind == payment.ObjectSubscription && about.Metadata != nil && !ours {
+		return payment.Object{}, nil
+	}
+	return object, nil
 }
 
 // objectOf returns the object with an id that an event of a type names. It is zero if the event is of no interest.

@@ -1,16 +1,21 @@
 package stripe_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	sdk "github.com/stripe/stripe-go/v86"
 
 	"licet/internal/fakestripe"
 	"licet/payment"
@@ -157,6 +162,78 @@ func TestForeignEvents(t *testing.T) {
 	if _, err := f.provider.Callback(fakestripe.Sign(time.Now(), text, f.secrets.Webhook[0]), text); err == nil {
 		t.Error("text is taken for an event")
 	}
+}
+
+// TestForeignSubscriptions: with a key that may not read subscriptions, no callback about a subscription of another
+// program fails, and each callback about a subscription of an order does, as the state may have changed.
+func TestForeignSubscriptions(t *testing.T) {
+	f := newFixture(t)
+	r := newReceiver(t)
+	f.secrets.Webhook = []string{f.fake.AddEndpoint(testKey, r.URL)}
+	order, _ := f.subscribed(1000, monthly, fakestripe.CardPays)
+	foreign := f.foreignSubscription()
+	f.fake.Forbid(testKey, "/v1/subscriptions")
+	for _, id := range []string{order.Subscription, foreign} {
+		f.fake.Renew(id)
+	}
+	ours := 0
+	for _, object := range f.objects(r) {
+		if object.Kind != payment.ObjectSubscription {
+			continue
+		}
+		ours++
+		if _, err := f.provider.Look(t.Context(), object); object.ID != order.Subscription ||
+			!errors.Is(err, payment.ErrForbidden) {
+			t.Errorf("a callback names %+v, of which Stripe says: %v", object, err)
+		}
+	}
+	if sent := len(f.fake.IDs("event")); ours != 1 || sent == 0 {
+		t.Errorf("%d of %d callbacks are about the order's subscription, want 1", ours, sent)
+	}
+	for about, of := range map[string]string{
+		`"id":"sub_1"`: "sub_1", `"id":"sub_1","metadata":null`: "sub_1", `"id":"sub_1","metadata":{"plan":"a"}`: "",
+	} {
+		body := []byte(`{"object":"event","type":"customer.subscription.deleted","data":{"object":{` + about + `}}}`)
+		object, err := f.provider.Callback(fakestripe.Sign(time.Now(), body, f.secrets.Webhook[0]), body)
+		if err != nil || object.ID != of {
+			t.Errorf("%s: %+v, %v", body, object, err)
+		}
+	}
+}
+
+// foreignSubscription begins a subscription of another program at the account, and returns its id.
+func (f *fixture) foreignSubscription() string {
+	f.Helper()
+	form := url.Values{
+		"mode": {"subscription"}, "success_url": {"https://other.example"}, "line_items[0][quantity]": {"1"},
+		"expires_at":                                     {strconv.FormatInt(f.fake.Now().Add(time.Hour).Unix(), 10)},
+		"line_items[0][price_data][currency]":            {"eur"},
+		"line_items[0][price_data][unit_amount]":         {"500"},
+		"line_items[0][price_data][product_data][name]":  {"Other"},
+		"line_items[0][price_data][recurring][interval]": {"month"},
+	}
+	request, err := http.NewRequestWithContext(f.Context(), http.MethodPost, f.fake.URL+sessionsPath,
+		strings.NewReader(form.Encode()))
+	if err != nil {
+		f.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+testKey)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Stripe-Version", sdk.APIVersion)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer response.Body.Close()
+	var session struct{ ID string }
+	if err := json.NewDecoder(response.Body).Decode(&session); err != nil || session.ID == "" {
+		f.Fatal(response.Status, err)
+	}
+	if err := f.fake.Pay(session.ID, fakestripe.CardPays); err != nil {
+		f.Fatal(err)
+	}
+	all := f.fake.IDs("subscription")
+	return all[len(all)-1]
 }
 
 // TestEndpointOfFake: the fake's endpoints sign with both secrets while they are rotated.
