@@ -57,7 +57,8 @@ type Event struct {
 
 // EventSource is an account at a provider.
 type EventSource struct {
-	// Owner has the account. Without an account id, the account is that of all owners for whom Shared returns true.
+	// Owner has the account, unless Shared is set: then the account is that of all owners for whom Shared returns true,
+	// and Owner has no account id.
 	Owner  licensing.Owner
 	Shared func(licensing.Owner) bool
 }
@@ -103,9 +104,9 @@ type eventReader struct {
 	*callbacks
 	provider Provider
 	reading  *service.EventReading
-	shared   func(licensing.Owner) bool
-	done     map[Object]bool // recorded or given up in this reading
-	more     bool            // the time was over before the events
+	shared   func(licensing.Owner) bool // nil: the account is the owner's alone
+	done     map[Object]bool            // recorded or given up in this reading
+	more     bool                       // the time was over before the events
 }
 
 // read reads pages while there is time, and stores how far it has come after each. It sends one request at a time. The
@@ -196,7 +197,7 @@ func (r *eventReader) take(ctx context.Context, object Object) error {
 		owner, err = r.ask(ctx, object)
 	}
 	accountID := ""
-	if r.reading.Owner.AccountID == "" && !atProvider(err) {
+	if r.shared != nil && !atProvider(err) {
 		accountID = owner.AccountID
 	}
 	switch {
@@ -303,7 +304,7 @@ func (r *eventReader) ask(ctx context.Context, object Object) (owner licensing.O
 // ownerOf returns the owner of the order of an object. found is false if the object is of no order that is paid at the
 // account.
 func (r *eventReader) ownerOf(ctx context.Context, object Object) (owner licensing.Owner, found bool, err error) {
-	if r.reading.Owner.AccountID != "" {
+	if r.shared == nil {
 		return r.reading.Owner, true, nil
 	}
 	state, err := r.look(ctx, r.provider, object)

@@ -235,19 +235,22 @@ func TestProviderEventsGoOn(t *testing.T) {
 	}
 }
 
-// TestProviderEventsOfOthers: an account at the provider that others share says nothing about an owner who has an
-// account of the own.
+// TestProviderEventsOfOthers: an account at the provider that others share, or whose owner has no id, says nothing
+// about an owner who has an account of the own.
 func TestProviderEventsOfOthers(t *testing.T) {
 	w := newFixture(t)
 	g := newGazette(w)
 	_, desk := w.open(w.store, g)
 	o := w.paid()
-	g.print(g.set(o, "re_1", "", 30, payment.OutcomeDone))
-	w.clock.advance(6 * time.Minute)
-	w.sweep([]payment.EventSource{{Owner: licensing.Owner{Mode: licensing.Test},
-		Shared: func(licensing.Owner) bool { return false }}}, desk)
-	if _, looks := g.counted(); looks == 0 || w.now(o).Refunded != 0 {
-		t.Errorf("after %d questions, the order is %+v", looks, w.now(o))
+	for id, shared := range map[string]func(licensing.Owner) bool{
+		"re_1": func(licensing.Owner) bool { return false }, "re_2": nil,
+	} {
+		g.print(g.set(o, id, "", 30, payment.OutcomeDone))
+		w.clock.advance(6 * time.Minute)
+		w.sweep([]payment.EventSource{{Owner: licensing.Owner{Mode: licensing.Test}, Shared: shared}}, desk)
+		if _, looks := g.counted(); looks == 0 || w.now(o).Refunded != 0 {
+			t.Errorf("after %d questions about %s, the order is %+v", looks, id, w.now(o))
+		}
 	}
 }
 

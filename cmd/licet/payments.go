@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,6 +17,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
+	"licet/metrics/guard"
 	"licet/node/service"
 	"licet/payment"
 	"licet/payment/stripe"
@@ -159,6 +163,10 @@ func (s *instance) ownProviders() (map[licensing.Owner]payment.Provider, error) 
 			err)
 	}
 	for id, account := range file.Accounts {
+		if !licensing.ValidAccountID(id) {
+			return nil, fmt.Errorf("--payments-file: accounts has the member %q: write the id of an account, such as "+
+				"acct_acme", id)
+		}
 		for mode, a := range map[licensing.Mode]*stripeAccount{
 			licensing.Test: account.Test, licensing.Live: account.Live,
 		} {
@@ -213,14 +221,20 @@ func (s *instance) newStripe(a stripeAccount, mode licensing.Mode) (*stripe.Prov
 	}), nil
 }
 
-// verifyTimeout bounds the questions to Stripe about secret keys, of all accounts together.
-const verifyTimeout = 10 * time.Second
+const (
+	// verifyTimeout bounds the question to Stripe about one secret key, and verifyAllTimeout the questions about all.
+	verifyTimeout    = 10 * time.Second
+	verifyAllTimeout = 30 * time.Second
+	// verifyAtOnce bounds the questions under way.
+	verifyAtOnce = 16
+)
 
-// verifyStripe asks Stripe about all secret keys.
+// verifyStripe asks Stripe about all secret keys, some at the same time: a slow answer about one key does not keep the
+// service from asking about the others.
 func (s *instance) verifyStripe(
 	ctx context.Context, own map[licensing.Owner]payment.Provider, shared map[licensing.Mode]*stripe.Provider,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, verifyAllTimeout)
 	defer cancel()
 	all := map[string]*stripe.Provider{}
 	for mode, p := range shared {
@@ -231,15 +245,33 @@ func (s *instance) verifyStripe(
 			all[owner.AccountID+" in "+string(owner.Mode)+" mode"] = p
 		}
 	}
-	for of, p := range all {
-		refused, err := p.Verify(ctx)
-		switch {
-		case refused:
-			return fmt.Errorf("the secret key of Stripe for %s: %w; copy a valid key from Stripe's dashboard, or give "+
-				"the key the missing permission", of, err)
-		case err != nil:
-			s.log.Warn().Err(err).Str("of", of).Msg("Stripe could not be asked whether the secret key is valid")
-		}
+	names := slices.Sorted(maps.Keys(all))
+	wrong := make([]error, len(names))
+	places := make(chan struct{}, verifyAtOnce)
+	var asking sync.WaitGroup
+	start := guard.New(nil, s.log) // the service has no metrics yet
+	for i, of := range names {
+		places <- struct{}{}
+		start.StartIn(&asking, "verification of a secret key", func() {
+			defer func() { <-places }()
+			wrong[i] = s.verifyKey(ctx, of, all[of])
+		})
+	}
+	asking.Wait()
+	return errors.Join(wrong...)
+}
+
+// verifyKey asks Stripe about the secret key of a provider. It returns nil if Stripe can't be asked.
+func (s *instance) verifyKey(ctx context.Context, of string, p *stripe.Provider) error {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	refused, err := p.Verify(ctx)
+	switch {
+	case refused:
+		return fmt.Errorf("the secret key of Stripe for %s: %w; copy a valid key from Stripe's dashboard, or give "+
+			"the key the missing permission", of, err)
+	case err != nil:
+		s.log.Warn().Err(err).Str("of", of).Msg("Stripe could not be asked whether the secret key is valid")
 	}
 	return nil
 }

@@ -3,9 +3,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +109,8 @@ func TestWrongPaymentSettings(t *testing.T) {
 		"pay.json": `{"accounts": {"acct_a": {"live": {"provider": "paddle"}}}}`,
 		"box.json": `{"accounts": {"acct_a": {"live": {"provider": "sandbox"}}}}`,
 		"key.json": `{"accounts": {"acct_a": {"live": {"provider": "stripe"}}}}`,
+		"ids.json": `{"accounts": {"acme": {"test": {"provider": "sandbox"}}}}`,
+		"all.json": `{"accounts": {"": {"test": {"provider": "sandbox"}}}}`,
 	})
 	open := filepath.Join(dir, "open.key")
 	if err := os.WriteFile(open, []byte(stripeLiveKey), 0o644); err != nil {
@@ -130,6 +137,8 @@ func TestWrongPaymentSettings(t *testing.T) {
 		{paymentsConfig{File: path("pay.json")}, `accounts.acct_a.live: provider is "paddle"`},
 		{paymentsConfig{File: path("box.json")}, `provider is "sandbox"`},
 		{paymentsConfig{File: path("key.json")}, "key_file is missing"},
+		{paymentsConfig{File: path("ids.json")}, `accounts has the member "acme"`},
+		{paymentsConfig{File: path("all.json")}, `accounts has the member ""`},
 		{paymentsConfig{File: path("none.json")}, "no such file"},
 	} {
 		c.cfg.StripeBase = fake.URL
@@ -167,6 +176,38 @@ func TestStripeUnreachable(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "could not be asked") || strings.Contains(log.String(), "canary") {
 		t.Error(log.String())
+	}
+}
+
+// TestKeysAreVerifiedTogether: a node asks Stripe about the keys of several accounts at the same time.
+func TestKeysAreVerifiedTogether(t *testing.T) {
+	t.Parallel()
+	const accounts = 4
+	var asked atomic.Int32
+	all := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == accounts {
+			close(all)
+		}
+		select { // no answer comes before the node has asked about all keys
+		case <-all:
+			_, _ = io.WriteString(w, `{"object":"list","data":[],"has_more":false}`)
+		case <-r.Context().Done():
+		}
+	}))
+	defer slow.Close()
+	var members []string
+	for i := range accounts {
+		members = append(members, fmt.Sprintf(`"acct_%d":{"test":{"provider":"stripe","key_file":"key"}}`, i))
+	}
+	dir := secretFiles(t, map[string]string{"key": stripeTestKey,
+		"payments.json": `{"accounts": {` + strings.Join(members, ",") + `}}`})
+	var log bytes.Buffer
+	s := newService(config{paymentsConfig: paymentsConfig{
+		StripeBase: slow.URL, File: filepath.Join(dir, "payments.json"),
+	}}, zerolog.New(&log))
+	if err := s.usePayments(t.Context()); err != nil || strings.Contains(log.String(), "could not be asked") {
+		t.Errorf("%v\n%s", err, log.String())
 	}
 }
 
