@@ -27,8 +27,8 @@ const checkouts = "/v1/checkout/sessions"
 // How long a Checkout Session may be paid. Stripe allows 30 minutes to 24 hours.
 const (
 	// minCheckout after its end, an order may still be paid in a checkout: so a buyer who presses Pay in the last
-	// second has the 30 minutes that Stripe demands.
-	minCheckout = 30 * time.Minute
+	// second has the 30 minutes that Stripe demands. A minute is for a slow request and for clocks that differ.
+	minCheckout = 31 * time.Minute
 	maxCheckout = 23 * time.Hour // less than Stripe's, since clocks differ
 	// maxCheckoutCut is by how much a checkout is shorter that would live for more than maxCheckout.
 	maxCheckoutCut = 2 * time.Hour
