@@ -109,7 +109,7 @@ type OrderFilter struct {
 	Reference string
 	Created   Period
 	Paid      Period
-	Refunded  Period
+	Refunded  Period // the time when nothing was left of the payment; a refund of a part does not count
 }
 
 // Period holds the times from From on and before To. A zero time bounds nothing.
@@ -180,10 +180,10 @@ func (s *OrderService) RecordPayment(
 
 // Payment is a record of an order's payments.
 type Payment struct {
-	Type            string    `json:"type"`      // payment, invoice, second, refund or dispute
+	Type            string    `json:"type"`      // payment, invoice, second, unmatched, refund or dispute
 	Reference       string    `json:"reference"` // the provider's, or the shop's own
 	PaymentProvider string    `json:"payment_provider"`
-	Status          string    `json:"status"` // succeeded; of a refund also pending or failed
+	Status          string    `json:"status"` // succeeded; a refund: also pending, failed; a dispute: open, won, lost
 	Amount          int64     `json:"amount"` // in the currency's minor unit
 	Currency        string    `json:"currency"`
 	Fee             *int64    `json:"fee"` // what the provider keeps; nil: not known
