@@ -37,7 +37,7 @@ func moneyMembers() map[string]string {
 		"RefundRequest.amount": "how much to refund, in the minor unit. Left out: all that is left of the payment",
 		"RefundRequest.invoice": "the `reference` of an [invoice](#list-the-payments-of-an-order) of the order's " +
 			"subscription to refund in place of the first payment, without `reason`. Left out: the first payment",
-		"refunded_at":            "when the order was refunded",
+		"refunded_at":            "when the order was refunded, and nothing was left of its payment",
 		"Order.payment_provider": "where the order is paid: `sandbox`, `stripe` or `outside`; null: open, or free",
 		"Account.payment_provider": "the provider that charges the orders: `sandbox` or `stripe`; null: none, you " +
 			"[record your own payments](#record-an-outside-payment)",

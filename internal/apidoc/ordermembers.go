@@ -16,7 +16,7 @@ func orderMembers() map[string]string {
 		"listOrders.created_to":    "only orders that were created before",
 		"listOrders.paid_from":     "only orders that were paid then or later, by `paid_at`",
 		"listOrders.paid_to":       "only orders that were paid before",
-		"listOrders.refunded_from": "only orders that were refunded then or later",
+		"listOrders.refunded_from": "only orders that were refunded as a whole then or later, by `refunded_at`",
 		"reportSales.from":         "the beginning of the report",
 		"reportSales.to":           "the end of the report, which is not included; at most 366 days later",
 		"reportSales.by":           "the length of the periods, in UTC. Left out: `month`",
@@ -38,7 +38,8 @@ func orderMembers() map[string]string {
 		"refunded":            "what went back to buyers, in the minor unit",
 		"net":                 "`gross` without `refunded`",
 		"SalesTotal.currency": "ISO 4217 code", "SalesPeriod.currency": "ISO 4217 code",
-		"SalesReport.revision":   "of the store, at which all was read",
-		"listOrders.refunded_to": "only orders that were refunded before",
+		"SalesReport.revision": "of the store, at which all was read",
+		"listOrders.refunded_to": "only orders that were refunded as a whole before. [Reports](#report-sales) also " +
+			"have the refunds of a part",
 	}
 }

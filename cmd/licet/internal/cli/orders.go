@@ -79,10 +79,13 @@ func orderFilterFlags(cmd *cobra.Command, filter *client.OrderFilter) {
 		"only orders that are paid at this `provider`: "+either(providers, "or"))
 	fs.StringVar(&filter.Reference, "reference", "", "only the order of the payment with this `reference`")
 	for _, is := range []struct {
-		name   string
-		period *client.Period
-	}{{"created", &filter.Created}, {"paid", &filter.Paid}, {"refunded", &filter.Refunded}} {
-		which := "only orders that were " + is.name
+		name, were string
+		period     *client.Period
+	}{
+		{"created", "created", &filter.Created}, {"paid", "paid", &filter.Paid},
+		{"refunded", "refunded as a whole", &filter.Refunded},
+	} {
+		which := "only orders that were " + is.were
 		fs.Var(momentValue{&is.period.From}, is.name+"-from", which+" at this `time` or later")
 		fs.Var(momentValue{&is.period.To}, is.name+"-to", which+" before this `time`")
 	}
