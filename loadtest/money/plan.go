@@ -166,11 +166,8 @@ func newPlan(seed uint64, purchases int) []*buyer {
 		case chance < 20:
 			b.quantity = 2 + random.IntN(5)
 		}
-		switch {
-		case b.fate.subscribes():
+		if b.fate.subscribes() {
 			b.quantity = 1
-		case b.fate == disputes: // licenses that are issued after the dispute are not suspended
-			b.quantity = min(b.quantity, 32)
 		}
 		if b.fate == upgrades { // the stand-in does not round the difference as the other currencies need
 			b.price = prices[b.n%3]
