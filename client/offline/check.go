@@ -16,7 +16,9 @@ type Check struct {
 	// Reason says why not: the reason of a [receipt.Error], a [client.Error] or a [NotValidError], or not_activated,
 	// no_receipt or unreachable.
 	Reason string
-	Online bool // the service has answered; false: the stored documents have decided
+	// Online: the service has sent what was due, or has said that the license is not valid; false: the stored documents
+	// have decided, also if the service has refused the request for another reason, such as its rate.
+	Online bool
 }
 
 // hastyTimeout bounds a request of a program that may run anyway.

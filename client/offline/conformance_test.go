@@ -110,6 +110,12 @@ func conformanceCases() []conformanceCase {
 		{name: "activate again", first: "activate", do: "activate", want: good, runs: true},
 		{name: "activate the stored license", first: "activate", shop: (*person).removeDevice, do: "activate",
 			change: key(""), want: good, runs: true},
+		{name: "activate the license of a device without one", do: "activate", change: key(""),
+			want: invalid(notActivated)},
+		{name: "validate the license of a device without one", do: "validate", want: invalid(notActivated)},
+		{name: "deactivate a device without a license", do: "deactivate", want: invalid(notActivated)},
+		{name: "deactivate again", first: "activate", shop: (*person).deactivate, do: "deactivate",
+			want: invalid(notActivated)},
 		{name: "activate with a bad key", do: "activate", change: key("LIC-1"),
 			want: outcome{Code: 40001, Reason: client.ReasonInvalidLicenseKey}},
 		{name: "activate a license of another account", shop: (*person).takeForeign, do: "activate",
@@ -376,6 +382,12 @@ func (f *failures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (p *person) removeDevice(t *testing.T) {
 	must[*client.Removal](t)(p.api.Licenses.RemoveDevice(t.Context(), p.key, p.device.DeviceID))
+}
+
+func (p *person) deactivate(t *testing.T) {
+	if got := p.does("deactivate"); got != good {
+		t.Fatalf("deactivate: %+v", got)
+	}
 }
 
 func (p *person) suspend(t *testing.T) {

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -69,8 +70,8 @@ var ErrNoReceipt = errors.New("offline: the service issues no receipts")
 // Activate binds this device to a license; with an empty key, to the license that is stored.
 func (l *License) Activate(ctx context.Context, licenseKey, deviceName string) (*receipt.Receipt, error) {
 	return l.obtained(ctx, func(ctx context.Context, s *state, ask client.ReceiptRequest) (string, string, error) {
-		if licenseKey == "" {
-			licenseKey = s.LicenseKey
+		if licenseKey = cmp.Or(licenseKey, s.LicenseKey); licenseKey == "" {
+			return "", "", errNotActivated
 		}
 		a, err := l.patient.Activate(ctx, client.Activation{LicenseKey: licenseKey, DeviceID: l.cfg.DeviceID,
 			DeviceName: deviceName, ProductID: l.cfg.ProductID, AccountID: l.cfg.AccountID, Mode: l.cfg.Mode,

@@ -148,7 +148,8 @@ LICET_API int licet_result_allowed(const licet_result *result);
 /*
  * licet_result_reason says why not, in one word; empty if allowed. It is one of the service's reasons, or of those in
  * docs/reference/receipts.md: malformed, algorithm, type, key, signature, audience, device, nonce, not_yet_valid,
- * expired, clock_set_back, older, stale, voided. Further: no_receipt, unreachable, memory.
+ * expired, clock_set_back, older, stale, voided. Further: not_activated (there is no license on
+ * this device), no_receipt (the service issues none), unreachable, memory.
  */
 LICET_API const char *licet_result_reason(const licet_result *result);
 

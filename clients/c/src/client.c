@@ -186,12 +186,7 @@ static int save(licet *h) {
 
 static void verify(licet *h, const struct licet_documents *d, struct licet_verdict *verdict) {
   licet_i_verify(&h->verifier, d, &h->seen, now_of(h), verdict);
-  if (d->receipt == NULL && verdict->reason != LICET_R_MEMORY) verdict->reason = LICET_R_NO_RECEIPT;
-}
-
-/* is_shown returns 1 for documents that are good, or only voided or stale: the device has seen them. */
-static int is_shown(const struct licet_verdict *v) {
-  return v->reason == LICET_R_NONE || v->reason == LICET_R_VOIDED || v->reason == LICET_R_STALE;
+  if (d->receipt == NULL && verdict->reason != LICET_R_MEMORY) verdict->reason = LICET_R_NOT_ACTIVATED;
 }
 
 /* keep makes documents those of the handle, and saves them with what they show. It takes the documents. */
@@ -435,7 +430,7 @@ static int settle(licet *h, struct licet_documents *d, int want, struct licet_ve
     switch (verdict->reason) {
     case LICET_R_NONE:
     case LICET_R_VOIDED:
-    case LICET_R_NO_RECEIPT:
+    case LICET_R_NOT_ACTIVATED:
     case LICET_R_MEMORY:
       want = 0;
       break;
@@ -547,7 +542,7 @@ static int fall_back(licet *h, int status, licet_result *r) {
 static int validate(licet *h, licet_result *r) {
   int status;
   if (h->license_key == NULL) {
-    deny(r, "no_receipt");
+    deny(r, "not_activated");
     return LICET_ERR_ARGUMENT;
   }
   status = ask(h, "/v1/licenses/validate", h->license_key, NULL, NULL, r);
@@ -644,7 +639,7 @@ static int deactivate(licet *h, licet_result *r) {
   licet_i_doc_free(&doc);
   licet_i_buffer_free(&response.body);
   if (status != LICET_OK) return status;
-  deny(r, "no_receipt");
+  deny(r, "not_activated");
   (void)replace(&h->documents.receipt, NULL);
   (void)replace(&h->license_key, NULL);
   return save(h);
@@ -714,7 +709,7 @@ static int begin(const licet *h, licet_result **result) {
   if (result == NULL) return LICET_ERR_ARGUMENT;
   *result = calloc(1, sizeof **result);
   if (*result == NULL) return LICET_ERR_MEMORY;
-  deny(*result, "no_receipt");
+  deny(*result, "not_activated");
   return h == NULL ? LICET_ERR_ARGUMENT : LICET_OK;
 }
 

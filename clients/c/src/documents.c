@@ -28,7 +28,7 @@ struct list {
 
 const char *licet_i_word(enum licet_reason reason) {
   static const char *const words[] = {"", "malformed", "algorithm", "type", "key", "signature", "audience", "device",
-    "nonce", "not_yet_valid", "expired", "clock_set_back", "older", "stale", "voided", "no_receipt", "unreachable",
+    "nonce", "not_yet_valid", "expired", "clock_set_back", "older", "stale", "voided", "not_activated", "unreachable",
     "memory"};
   return words[reason];
 }

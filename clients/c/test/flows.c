@@ -106,9 +106,9 @@ static void test_offline(void) {
   licet *h = begin(&w, 0);
   licet_result *r;
   int64_t seats = 0;
-  CALL(h, licet_check, LICET_OK, 0, "no_receipt");
-  CALL(h, licet_validate, LICET_ERR_ARGUMENT, 0, "no_receipt");
-  CALL(h, licet_deactivate, LICET_ERR_ARGUMENT, 0, "no_receipt");
+  CALL(h, licet_check, LICET_OK, 0, "not_activated");
+  CALL(h, licet_validate, LICET_ERR_ARGUMENT, 0, "not_activated");
+  CALL(h, licet_deactivate, LICET_ERR_ARGUMENT, 0, "not_activated");
   CALL(h, activate_unknown, LICET_ERR_REFUSED, 0, "license_not_found");
   CALL(h, activate, LICET_OK, 1, "");
   w.service.down = 1;
@@ -172,7 +172,7 @@ static void test_lists(void) {
   pass(&w, 43200);
   CALL(h, licet_check, LICET_OK, 1, ""); /* it can't know yet */
   CALL(h, licet_refresh, LICET_OK, 0, "license_revoked");
-  CALL(h, licet_check, LICET_OK, 0, "no_receipt");
+  CALL(h, licet_check, LICET_OK, 0, "not_activated");
   w.service.valid = 1, w.service.revision = 2; /* reinstated */
   CALL(h, licet_refresh, LICET_OK, 1, "");
   end(&w, h);
@@ -264,7 +264,7 @@ static void test_attacks(void) {
   free(w.state);
   w.state = old, w.state_length = old_length / 2; /* half a file */
   h = open_world(&w, 0);
-  CALL(h, licet_check, LICET_OK, 0, "no_receipt");
+  CALL(h, licet_check, LICET_OK, 0, "not_activated");
   end(&w, h);
 }
 
@@ -311,9 +311,9 @@ static void test_retries(void) {
   pass(&w, 1);
   CALL(h, licet_validate, LICET_ERR_STATE, 1, "");
   w.fail_saves = 0;
-  CALL(h, licet_deactivate, LICET_OK, 0, "no_receipt");
+  CALL(h, licet_deactivate, LICET_OK, 0, "not_activated");
   EXPECT(!w.service.bound && strstr(w.state, "LIC-1") == NULL && strstr(w.state, "\"revision\":1") != NULL);
-  CALL(h, licet_check, LICET_OK, 0, "no_receipt");
+  CALL(h, licet_check, LICET_OK, 0, "not_activated");
   CALL(h, trial, LICET_OK, 1, "");
   end(&w, h);
 }
@@ -321,14 +321,14 @@ static void test_retries(void) {
 static void test_stored_license(void) {
   struct world w;
   licet *h = begin(&w, 0);
-  CALL(h, activate_stored, LICET_ERR_ARGUMENT, 0, "no_receipt");
+  CALL(h, activate_stored, LICET_ERR_ARGUMENT, 0, "not_activated");
   CALL(h, activate, LICET_OK, 1, "");
   EXPECT(w.service.lease_seconds == 600);
   w.service.bound = 0; /* the shop has removed the device */
   CALL(h, licet_validate, LICET_OK, 0, "device_not_bound");
   CALL(h, activate_stored, LICET_OK, 1, "");
-  CALL(h, licet_deactivate, LICET_OK, 0, "no_receipt");
-  CALL(h, activate_stored, LICET_ERR_ARGUMENT, 0, "no_receipt");
+  CALL(h, licet_deactivate, LICET_OK, 0, "not_activated");
+  CALL(h, activate_stored, LICET_ERR_ARGUMENT, 0, "not_activated");
   end(&w, h);
 }
 
@@ -341,7 +341,7 @@ static void test_deleted_license(void) {
   h = open_world(&w, 0);
   CALL(h, licet_check, LICET_OK, 1, "");
   CALL(h, licet_validate, LICET_ERR_REFUSED, 0, "license_not_found");
-  CALL(h, licet_check, LICET_OK, 0, "no_receipt");
+  CALL(h, licet_check, LICET_OK, 0, "not_activated");
   end(&w, h);
 }
 
@@ -405,7 +405,7 @@ static void test_long_state(void) {
   w.state = malloc(w.state_length);
   memset(w.state, ' ', w.state_length);
   h = open_world(&w, 0);
-  CALL(h, licet_check, LICET_OK, 0, "no_receipt");
+  CALL(h, licet_check, LICET_OK, 0, "not_activated");
   CALL(h, activate, LICET_OK, 1, "");
   end(&w, h);
 }
@@ -416,7 +416,7 @@ static void test_arguments(void) {
   licet_config c;
   licet *none = h;
   licet_result *r;
-  CALL(NULL, licet_check, LICET_ERR_ARGUMENT, 0, "no_receipt");
+  CALL(NULL, licet_check, LICET_ERR_ARGUMENT, 0, "not_activated");
   EXPECT(licet_check(h, NULL) == LICET_ERR_ARGUMENT);
   EXPECT(licet_activate(h, "", NULL, &r) == LICET_ERR_ARGUMENT);
   licet_result_free(r);

@@ -36,7 +36,7 @@ class Check:
     allowed: bool
     receipt: Receipt | None  # what allows it
     reason: str | None  # why not: the reason of a Refused or of a ServiceError, or not_activated
-    online: bool  # whether the service has answered this check; False: what is stored was enough, or all there was
+    online: bool  # whether the service has sent what was due, or said no; False: what is stored has decided
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Program:
     def activate(self, license_key: str | None = None, *, device_name: str | None = None) -> Receipt:
         """Binds this device to a license; without a key, to the license that is stored. Raises if that fails."""
         with self._turn() as state:
-            body = {"license_key": license_key or state.license_key, "device_name": device_name}
+            body = {"license_key": _required(license_key or state.license_key), "device_name": device_name}
             return self._obtain(state, "licenses/activate", body, self._patience)
 
     def trial(self, *, buyer_email: str | None = None) -> Receipt:
@@ -102,7 +102,7 @@ class Program:
     def deactivate(self) -> None:
         """Frees this device's slot of the license, and forgets the license. Raises if that fails."""
         with self._turn() as state:
-            body = {"license_key": state.license_key, **self._device}
+            body = {"license_key": _required(state.license_key), **self._device}
             post(f"{self._url}/licenses/deactivate", body, self._patience)
             state.license_key = state.documents.receipt = ""
 
@@ -183,7 +183,8 @@ class Program:
 
     def _validate(self, state: _State, retry_for: float) -> Receipt:
         try:
-            return self._obtain(state, "licenses/validate", {"license_key": state.license_key}, retry_for)
+            body = {"license_key": _required(state.license_key)}
+            return self._obtain(state, "licenses/validate", body, retry_for)
         except ServiceError as error:
             if _is_verdict(error):
                 state.documents.receipt = ""  # the answer counts without a network, too
@@ -278,6 +279,13 @@ class Program:
                 changed = json.dumps(dataclasses.asdict(state), separators=(",", ":"))
                 if changed != text:
                     self._store.save(changed)
+
+
+def _required(license_key: str) -> str:
+    """Returns a license key, unless it is empty."""
+    if not license_key:
+        raise ServiceError("there is no license on this device", reason="not_activated")
+    return license_key
 
 
 def _is_verdict(error: Exception) -> bool:

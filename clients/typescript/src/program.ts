@@ -30,7 +30,7 @@ export interface Check {
   allowed: boolean;
   receipt: Receipt | null; // what allows it
   reason: string | null; // why not: the reason of a Refused or of a ServiceError, or not_activated
-  online: boolean; // whether the service has answered this check; false: what is stored was enough, or all there was
+  online: boolean; // whether the service has sent what was due, or said no; false: what is stored has decided
 }
 
 interface State {
@@ -48,6 +48,12 @@ const longIncrement = 256 << 10;
 /** The answer that a license is not valid. */
 class NotValid extends ServiceError {}
 
+/** Returns a license key, unless it is empty. */
+function required(licenseKey: string): string {
+  if (licenseKey === "") throw new ServiceError("there is no license on this device", { reason: "not_activated" });
+  return licenseKey;
+}
+
 /** The license of a program on a device. */
 export class Program {
   readonly #options: Options;
@@ -64,7 +70,7 @@ export class Program {
   /** Binds this device to a license; without a key, to the license that is stored. Throws if that fails. */
   activate(licenseKey?: string, { deviceName }: { deviceName?: string } = {}): Promise<Receipt> {
     return this.#inTurn((state) => {
-      const body = { license_key: licenseKey ?? state.license_key, device_name: deviceName };
+      const body = { license_key: required(licenseKey ?? state.license_key), device_name: deviceName };
       return this.#obtain(state, "licenses/activate", body, this.#patience);
     });
   }
@@ -83,7 +89,7 @@ export class Program {
   deactivate(): Promise<void> {
     return this.#inTurn(async (state) => {
       const { accountId: account_id, mode, deviceId: device_id } = this.#options;
-      const body = { license_key: state.license_key, account_id, mode, device_id };
+      const body = { license_key: required(state.license_key), account_id, mode, device_id };
       await post(`${this.#api}/licenses/deactivate`, body, this.#patience);
       state.license_key = state.documents.receipt = "";
     });
@@ -174,7 +180,7 @@ export class Program {
 
   async #validate(state: State, retryFor: number): Promise<Receipt> {
     try {
-      return await this.#obtain(state, "licenses/validate", { license_key: state.license_key }, retryFor);
+      return await this.#obtain(state, "licenses/validate", { license_key: required(state.license_key) }, retryFor);
     } catch (error) {
       if (isVerdict(error)) state.documents.receipt = ""; // the answer counts without a network, too
       throw error;
