@@ -29,7 +29,7 @@ func TestConformanceAge(t *testing.T) {
 	t.Cleanup(front.Close)
 	drive := driver(t)
 
-	for _, way := range []string{"unreachable", "unchanged", "replayed", "refused", "served", "behind"} {
+	for _, way := range []string{"unreachable", "unchanged", "replayed", "refused", "served", "behind", "removed"} {
 		most, behind := most, time.Duration(0)
 		if way == "behind" { // the clock of the device, by almost the leeway
 			behind = receipt.Leeway - 30*time.Second
@@ -56,7 +56,11 @@ func TestConformanceAge(t *testing.T) {
 				t.Fatalf("%s: before the receipt is void: %+v", way, got)
 			}
 		}
-		must[*client.License](t)(api.Licenses.Revoke(t.Context(), key, ""))
+		if way == "removed" { // only the receipts of this device are void
+			must[*client.Removal](t)(api.Licenses.RemoveDevice(t.Context(), key, device.DeviceID))
+		} else {
+			must[*client.License](t)(api.Licenses.Revoke(t.Context(), key, ""))
+		}
 		void := clock.now()
 		network.becomes(way)
 		longest := time.Duration(0)
@@ -75,7 +79,7 @@ func TestConformanceAge(t *testing.T) {
 			t.Errorf("%s: a void receipt was accepted for %v: not less than %v", way, longest, most)
 		}
 		// A list that says that the receipt is void, or an older one, ends the use of the receipt sooner.
-		if least := most * 8 / 10; way != "served" && way != "replayed" && longest < least {
+		if least := most * 8 / 10; way != "served" && way != "removed" && way != "replayed" && longest < least {
 			t.Errorf("%s: a void receipt was accepted for %v: the test measures nothing", way, longest)
 		}
 		network.becomes("")

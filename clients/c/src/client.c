@@ -464,7 +464,7 @@ static int adopt(licet *h, const char *receipt, const char *license_key, const c
     if (status == LICET_OK) status = saved;
   } else if (status == LICET_OK || status == LICET_ERR_DOCUMENT) {
     status = verdict.reason == LICET_R_MEMORY ? LICET_ERR_MEMORY : LICET_ERR_DOCUMENT;
-    if (is_shown(&verdict)) { /* the keys and lists stay, without the receipt */
+    if (licet_i_is_shown(&verdict)) { /* the keys and lists stay, without the receipt */
       saved = replace(&d.receipt, h->documents.receipt);
       if (saved == LICET_OK) saved = keep(h, &d, &verdict);
       if (saved != LICET_OK) status = saved;
@@ -566,7 +566,7 @@ static enum licet_reason renew(licet *h, int want, licet_result *r, int *status)
   }
   *status = settle(h, &d, want, &verdict, r);
   reason = verdict.reason;
-  if (is_shown(&verdict)) {
+  if (licet_i_is_shown(&verdict)) {
     saved = keep(h, &d, &verdict);
     if (*status == LICET_OK || saved != LICET_OK) *status = saved;
     conclude(h, r, &verdict);

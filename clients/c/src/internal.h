@@ -114,7 +114,9 @@ int licet_i_seen_read(const struct licet_doc *doc, const struct licet_json *obje
 void licet_i_seen_put(licet_buffer *b, const struct licet_seen *seen);
 /* licet_i_seen_revision returns the newest revision seen of a license; 0: none. */
 int64_t licet_i_seen_revision(const struct licet_seen *seen, const struct licet_json *license);
-/* licet_i_seen_advance takes what good documents show, and documents that are only voided or stale. */
+/* licet_i_is_shown returns 1 for documents that are good, or only voided or stale: the device has seen them. */
+int licet_i_is_shown(const struct licet_verdict *verdict);
+/* licet_i_seen_advance takes what such documents show. Others advance nothing. */
 int licet_i_seen_advance(struct licet_seen *seen, const struct licet_verdict *verdict);
 void licet_i_seen_free(struct licet_seen *seen);
 

@@ -87,9 +87,14 @@ static int put_first(struct licet_seen *seen, const char *id, int64_t revision) 
   return LICET_OK;
 }
 
+int licet_i_is_shown(const struct licet_verdict *v) {
+  return v->reason == LICET_R_NONE || v->reason == LICET_R_VOIDED || v->reason == LICET_R_STALE;
+}
+
 int licet_i_seen_advance(struct licet_seen *seen, const struct licet_verdict *verdict) {
   const struct licet_json *license = licet_i_member(&verdict->receipt, "sub", LICET_STRING);
   int64_t latest = verdict->keys_iat > verdict->known ? verdict->keys_iat : verdict->known;
+  if (!licet_i_is_shown(verdict)) return LICET_OK;
   if (latest > seen->time) seen->time = latest;
   seen->keys = verdict->keys_iat;
   seen->epoch = verdict->epoch;

@@ -16,13 +16,12 @@ static int64_t integer(const struct licet_doc *doc, const struct licet_json *obj
   return n;
 }
 
-/* advances returns 1 if what the device has seen becomes what it should with a verdict. */
-static int advances(const struct licet_doc *doc, const struct licet_json *after, struct licet_seen *seen,
-                    const struct licet_verdict *verdict) {
+/* is_seen returns 1 if what a device has seen is what an object says. */
+static int is_seen(const struct licet_doc *doc, const struct licet_json *object, const struct licet_seen *seen) {
   struct licet_seen want;
   size_t i;
   int same;
-  if (licet_i_seen_read(doc, after, &want) != LICET_OK || licet_i_seen_advance(seen, verdict) != LICET_OK) exit(2);
+  if (licet_i_seen_read(doc, object, &want) != LICET_OK) exit(2);
   same = seen->time == want.time && seen->keys == want.keys && seen->epoch == want.epoch &&
          seen->as_of == want.as_of && seen->count == want.count;
   for (i = 0; same && i < want.count; i++) {
@@ -31,6 +30,73 @@ static int advances(const struct licet_doc *doc, const struct licet_json *after,
   }
   licet_i_seen_free(&want);
   return same;
+}
+
+/* A device with a state. */
+struct device {
+  licet_buffer state;
+  struct licet_doc saved; /* empty: the state was not saved */
+  int64_t now;
+};
+
+static int load(void *user, licet_buffer *state) {
+  const struct device *device = user;
+  return licet_buffer_append(state, device->state.data, device->state.length);
+}
+
+static int save(void *user, const char *state, size_t length) {
+  struct device *device = user;
+  if (device->saved.values != NULL) exit(2);
+  return licet_i_parse(&device->saved, state, length, LICET_PLAIN);
+}
+
+static int64_t now_of(void *user) { return ((const struct device *)user)->now; }
+
+/* checks returns 1 if licet_check has the result that it should with documents that the device has stored, and saves
+ * what good documents show, and nothing else. */
+static int checks(const struct licet_doc *doc, const struct licet_json *each, const struct licet_documents *d,
+                  const struct licet_seen *seen, const licet_config *config) {
+  const struct licet_json *after = licet_i_get(doc, each, "after");
+  const char *want = text(doc, each, "want");
+  struct device device;
+  struct licet_seen saved;
+  licet_config c = *config;
+  licet *license;
+  licet_result *result;
+  size_t i;
+  int right;
+  memset(&device, 0, sizeof device);
+  device.state.limit = LICET_MAX_STATE, device.now = integer(doc, each, "now");
+  licet_i_put(&device.state, "{");
+  licet_i_put_member(&device.state, "license_key", "LIC-1");
+  licet_i_put(&device.state, ",\"documents\":{");
+  licet_i_put_member(&device.state, "keys", d->keys);
+  licet_i_put_member(&device.state, "receipt", d->receipt);
+  licet_i_put(&device.state, ",\"revocations\":[");
+  for (i = 0; i < d->count; i++) {
+    if (i > 0) licet_i_put(&device.state, ",");
+    licet_i_put_string(&device.state, d->lists[i]);
+  }
+  licet_i_put(&device.state, "]},\"seen\":");
+  licet_i_seen_put(&device.state, seen);
+  licet_i_put(&device.state, ",\"lists\":{\"etag\":\"\",\"until\":0}}");
+  c.size = sizeof c, c.url = "https://licenses.example.com", c.root = text(doc, doc->values, "root");
+  c.load = load, c.save = save, c.now = now_of, c.user = &device;
+  if (device.state.failed || licet_open(&c, &license) != LICET_OK || licet_check(license, &result) != LICET_OK) exit(2);
+  right = licet_result_allowed(result) == (*want == 0) && strcmp(licet_result_reason(result), want) == 0;
+  if (device.saved.values == NULL) {
+    right = right && (*want != 0 || is_seen(doc, after, seen));
+  } else {
+    const struct licet_json *kept = licet_i_member(&device.saved, "seen", LICET_OBJECT);
+    if (licet_i_seen_read(&device.saved, kept, &saved) != LICET_OK) exit(2);
+    right = right && *want == 0 && is_seen(doc, after, &saved);
+    licet_i_seen_free(&saved);
+  }
+  licet_result_free(result);
+  licet_close(license);
+  licet_i_doc_free(&device.saved);
+  licet_i_buffer_free(&device.state);
+  return right;
 }
 
 /* run returns 1 if a vector does not have the result that it should. */
@@ -61,7 +127,13 @@ static int run(const struct licet_doc *doc, const struct licet_json *each, struc
     printf("%s: the reason is \"%s\", want \"%s\"\n", text(doc, each, "name"), licet_i_word(verdict.reason), want);
     bad = 1;
   }
-  if (!bad && after->type == LICET_OBJECT && !advances(doc, after, &seen, &verdict)) {
+  /* The state has no nonce, and no receipt that is empty. */
+  if (v->nonce == NULL && *d.receipt != 0 && !checks(doc, each, &d, &seen, config)) {
+    printf("%s: licet_check has another result, or saves other things\n", text(doc, each, "name"));
+    bad = 1;
+  }
+  if (licet_i_seen_advance(&seen, &verdict) != LICET_OK) exit(2);
+  if (!is_seen(doc, after->type == LICET_OBJECT ? after : seen_json, &seen)) {
     printf("%s: what the device has seen differs\n", text(doc, each, "name"));
     bad = 1;
   }
