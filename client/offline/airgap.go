@@ -18,7 +18,8 @@ type airGap struct {
 	Released string `json:"released,omitempty"`
 }
 
-// ErrNoRequest means that the device has asked for no receipt, or has taken the receipt already.
+// ErrNoRequest means that the program has asked for no receipt, or has taken the receipt already. A request of licet
+// offline request is none of the program: [receipt.Verifier.VerifyFile] verifies its receipt file.
 var ErrNoRequest = errors.New("offline: this device waits for no receipt")
 
 // ErrNotFromRequest means that a release can't free the device slot, because the receipt answers no Request of this
@@ -47,8 +48,8 @@ func (l *License) Request(licenseKey, deviceName string, components map[string]s
 	return text, err
 }
 
-// Import takes the armored receipt file that answers the request, and verifies it. From then on, Check asks the service
-// for no receipt: the next one comes in a file, too, unless the program calls Activate.
+// Import takes the armored receipt file that answers the last Request, and verifies it. From then on, Check asks the
+// service for no receipt: the next one comes in a file, too, unless the program calls Activate.
 func (l *License) Import(text string) (r *receipt.Receipt, err error) {
 	err = l.locked(func(s *state) error {
 		if s.AirGap.Nonce == "" {

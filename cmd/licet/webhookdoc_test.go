@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -104,12 +105,20 @@ func TestDocumentedReceiptsRun(t *testing.T) {
 	}
 }
 
-// TestDocumentedOfflineRun runs all commands of docs/guides/offline.md.
+// TestDocumentedOfflineRun runs all commands of docs/guides/offline.md, with the example program.
 func TestDocumentedOfflineRun(t *testing.T) {
 	t.Parallel()
-	_, out, blocks := runDocumented(t, docPage(t, "guides/offline.md"))
-	for _, want := range []string{"request.receipt.txt", "microscope-7", "no devices"} {
-		if blocks < 6 || !strings.Contains(out, want) {
+	needTools(t, "go")
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../examples/offline")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, out, blocks := runDocumented(t, docPage(t, "guides/offline.md"), bin)
+	for _, want := range []string{"request.receipt.txt", "the receipt is good\n", "the program starts, with {",
+		"no license: not_activated", "microscope-7",
+		"the receipt is good until", "no devices"} {
+		if blocks < 9 || !strings.Contains(out, want) {
 			t.Errorf("%d blocks, and no %s in what it printed:\n%s", blocks, want, out)
 		}
 	}

@@ -26,6 +26,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 4 && args[0] == "verify" {
+		return verify(args[1], args[2], args[3], out)
+	}
 	license, err := newLicense()
 	if err != nil {
 		return err
@@ -42,6 +45,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(out, "deactivated")
+	case len(args) == 2 && args[0] == "request":
+		return request(license, args[1], out)
+	case len(args) == 2 && args[0] == "import":
+		return take(license, args[1], out)
+	case len(args) == 1 && args[0] == "release":
+		return release(license, out)
 	case len(args) == 0:
 		check, err := license.Check(ctx)
 		if err != nil {
@@ -56,7 +65,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "the program starts, with %s\n", entitlements)
 	default:
-		return errors.New("usage: offline [activate LICENSE-KEY | deactivate]")
+		return errors.New("usage: offline [activate LICENSE-KEY | deactivate | request LICENSE-KEY | import FILE | " +
+			"release | verify DEVICE-ID REQUEST FILE]")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ var packages = []row{
 	{
 		path:     "examples/...",
 		purpose:  "example programs, as users would write them",
-		imports:  []string{"client", "client/offline", "client/webhook"},
+		imports:  []string{"client", "client/offline", "client/webhook", "receipt"},
 		mayPanic: true,
 	},
 	{
