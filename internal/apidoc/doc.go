@@ -16,6 +16,7 @@
 //	ordermembers.go descriptions of parameters of lists of orders
 //	operations.go  names, summaries and examples of the routes
 //	page.go        the generated parts of docs/reference/api.md: tables of routes, members and codes
+//	receiptkeymembers.go descriptions of members of receipt keys
 //	released.go    changes that break clients of a released document
 //	requests.go    parameters and bodies of requests
 //	responses.go   responses

@@ -7,6 +7,7 @@ import "maps"
 func members() map[string]string {
 	all := orderMembers()
 	maps.Copy(all, moneyMembers())
+	maps.Copy(all, receiptKeyMembers())
 	maps.Copy(all, map[string]string{
 		"accepted":     "true",
 		"account_id":   "the account",
@@ -264,13 +265,6 @@ func members() map[string]string {
 		"getRevocations.after": "the `epoch` of a list that the client has: the answer may be what came later",
 
 		"Path.account_id": "the account", "Path.mode": "`test` or `live`", "received": "the callback is done",
-		"root": "the public half of the key that signs the set of receipt keys; put it into your program. It never " +
-			"changes",
-		"jwks_url":         "address of the set of receipt keys, signed with the root key; needs no API key",
-		"ReceiptKeys.keys": "the set of receipt keys, oldest first",
-		"kid":              "the id of the receipt key, in the header of what it has signed",
-		"signs_from":       "from when the receipt key signs: caches may have the set from before",
-		"ends_at":          "when the receipt key leaves the set; null: not known yet",
 
 		"ProductDescription.key_prefix": "the beginning of license keys. Left out: `LIC`",
 		"Product.lease_seconds":         "the length of a lease; null without leases",
