@@ -42,12 +42,10 @@ func (e *Error) Error() string {
 	if e.Reason != ReasonInvalidField {
 		fields = nil // the message names the field
 	}
-	for i, f := range fields {
-		separator := "; "
-		if i == 0 {
-			separator = ": "
+	for _, f := range fields {
+		if problem := f.Field + " " + f.Problem; !strings.HasSuffix(e.Message, ": "+problem) {
+			text.WriteString("; " + problem) // the message names the first problem
 		}
-		text.WriteString(separator + f.Field + " " + f.Problem)
 	}
 	if e.Code != 0 {
 		fmt.Fprintf(&text, " (%d %s", e.Code, e.Reason)

@@ -48,7 +48,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("refused with %+v", e)
 	}
 	want := regexp.MustCompile(`^.+: amount must .+; currency must .+ \(42200 invalid_field, request [0-9A-Z]{26}\)$`)
-	if !want.MatchString(err.Error()) {
+	if !want.MatchString(err.Error()) || strings.Count(err.Error(), "amount must") != 1 {
 		t.Errorf("it reads %q", err)
 	}
 	_, err = newClient(t, service.URL, "lk_test_wrong").Orders.Get(t.Context(), "ord_1")

@@ -255,7 +255,7 @@ func TestAPIKeyBadInput(t *testing.T) {
 		{"POST", path, `{"require_signature":1}`, 40000, "require_signature"},
 		{"POST", path, `{"expires_at":1}`, 40000, "expires_at"},
 		{"POST", path, `{"name":"a","scopes":["orders"],"mode":"live"}`, 40000, "mode"},
-		{"POST", path, `{"name":"a","scopes":["orders"],"scopes":["orders"]}`, 40000, ""},
+		{"POST", path, `{"name":"a","scopes":["orders"],"scopes":["orders"]}`, 40000, "scopes"},
 		{"POST", path, `{}`, 42200, "name scopes"},
 		{"POST", path, `{"name":null,"scopes":null}`, 42200, "name scopes"},
 		{"POST", path, `{"name":"","scopes":[]}`, 42200, "name scopes"},

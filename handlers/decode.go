@@ -66,9 +66,6 @@ func decodeError(body []byte, of *requestType, err error) error {
 			return syntax(err)
 		}
 		name := semantic.JSONPointer.LastToken()
-		if len(name) > maxShownName {
-			return malformed("member with a very long name is unknown")
-		}
 		return malformedMember(name, "is unknown"+didYouMean(name, of.names(InBody)))
 	}
 	for name := range semantic.JSONPointer.Tokens() {
@@ -106,8 +103,7 @@ func syntax(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return malformed("the body is not valid JSON: it ends too early")
 	case errors.As(err, &at) && errors.Is(err, jsontext.ErrDuplicateName):
-		name := shown(at.JSONPointer.LastToken())
-		return malformed(fmt.Sprintf("member %s comes twice in its object, at byte %d", name, at.ByteOffset))
+		return duplicate(at)
 	case errors.As(err, &at):
 		return malformed(fmt.Sprintf("the body is not valid JSON in UTF-8, at byte %d", at.ByteOffset))
 	default:
@@ -115,8 +111,24 @@ func syntax(err error) error {
 	}
 }
 
-// malformedMember is the error for a member of a body that is unknown or of another JSON type.
-func malformedMember(name, problem string) error {
+// duplicate is the error for a member that comes twice in an object. Its field is the member of the body that holds the
+// object.
+func duplicate(at *jsontext.SyntacticError) error {
+	problem := fmt.Sprintf("comes twice in its object, at byte %d", at.ByteOffset)
+	err := malformedMember(at.JSONPointer.LastToken(), problem)
+	for field := range at.JSONPointer.Tokens() {
+		if at.JSONPointer.Parent() != "" {
+			err.Fields[0] = licensing.FieldProblem{Field: cutName(field), Problem: "is not valid: " + err.Message}
+		}
+		break
+	}
+	return err
+}
+
+// malformedMember is the error for a member of a body that is unknown or of another JSON type. The error cuts a long
+// name.
+func malformedMember(name, problem string) *licensing.Error {
+	name = cutName(name)
 	return &licensing.Error{
 		Reason:  reasonMalformedRequest,
 		Message: fmt.Sprintf("member %q %s", name, problem),

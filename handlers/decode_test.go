@@ -143,9 +143,24 @@ func TestDecodeRefuses(t *testing.T) {
 	f(`{"other":1}`, `member "other" is unknown`)
 	f(`{"Text":"a"}`, `member "Text" is unknown`)
 	f(`{"other":null}`, `member "other" is unknown`)
-	f(`{"`+strings.Repeat("SECRET", 20)+`":null}`, `with a very long name is unknown`)
+	f(`{"`+strings.Repeat("a", 65)+`":null}`, `member "`+strings.Repeat("a", 64)+`…" is unknown`)
 	f(`{"object":`+strings.Repeat(`[`, 1<<14), "nests deeper")
 	f(`{"object":{"a":`+strings.Repeat(`[`, maxDepth)+strings.Repeat(`]`, maxDepth)+`}}`, "nests deeper")
+}
+
+// The error for a bad member names the member of the body.
+func TestDecodeNamesTheMember(t *testing.T) {
+	for body, field := range map[string]string{
+		`{"text":1}`: "text", `{"other":1}`: "other", `{"text":"a","text":"b"}`: "text",
+		`{"object":{"x":[{"a":1,"a":1}]}}`: "object", `{"object":{"object":{},"object":{}}}`: "object",
+		`{"` + strings.Repeat("é", 65) + `":1}`: strings.Repeat("é", 64) + "…",
+	} {
+		_, err := decodeSample(body, true)
+		var known *licensing.Error
+		if !errors.As(err, &known) || len(known.Fields) != 1 || known.Fields[0].Field != field {
+			t.Errorf("%s: %+v", body, known)
+		}
+	}
 }
 
 func TestDecodeSkipsUnknownMembersIfAllowed(t *testing.T) {

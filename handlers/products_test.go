@@ -137,7 +137,7 @@ func TestBadProducts(t *testing.T) {
 		{`{"self_service_deactivation":1}`, 40000, "self_service_deactivation"},
 		{`{"removals_per_month":true}`, 40000, "removals_per_month"},
 		{`{"metadata":[]}`, 40000, "metadata"},
-		{`{"name":"a","name":"b"}`, 40000, ""},
+		{`{"name":"a","name":"b"}`, 40000, "name"},
 		{`{"name":"a\nb"}`, 42200, "name"},
 		{`{"name":"` + strings.Repeat("ü", 256) + `"}`, 42200, "name"},
 		{`{"key_prefix":""}`, 42200, "key_prefix"},

@@ -202,11 +202,7 @@ func invalidFields(fields []licensing.FieldProblem) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return &licensing.Error{
-		Reason:  licensing.ReasonInvalidField,
-		Message: "the request has invalid members",
-		Fields:  fields,
-	}
+	return licensing.InvalidFields("the request", fields)
 }
 
 // bodyForm says what a route reads as its body.

@@ -79,7 +79,7 @@ func TestBadSelfService(t *testing.T) {
 			{`[]`, 40000, ""},
 			{`{"license_key":1}`, 40000, "license_key"},
 			{`{"license_key":"` + key + `","device_id":1}`, 40000, "device_id"},
-			{`{"license_key":"` + key + `","device_id":"d1","device_id":"d1"}`, 40000, ""},
+			{`{"license_key":"` + key + `","device_id":"d1","device_id":"d1"}`, 40000, "device_id"},
 			{`{"license_key":"` + key + `","device_id":"d1"}x`, 40000, ""},
 			{`{"license_key":"x","device_id":"d1"}`, 40001, ""},
 			{`{"license_key":"x"}`, 40001, ""},

@@ -4,7 +4,6 @@ import (
 	"iter"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -41,12 +40,12 @@ func didYouMean(name string, known iter.Seq[string]) string {
 	return "; did you mean " + best + "?"
 }
 
-// shown quotes a name for a message, if it is short enough to be a name.
-func shown(name string) string {
-	if utf8.RuneCountInString(name) > maxShownName {
-		return "with a very long name"
+// cutName cuts a name for a message.
+func cutName(name string) string {
+	if utf8.RuneCountInString(name) <= maxShownName {
+		return name
 	}
-	return strconv.Quote(name)
+	return string([]rune(name)[:maxShownName]) + "…"
 }
 
 // unknownParameters notes each parameter of a query that a route does not have, with the parameter that is close to the

@@ -245,7 +245,7 @@ func (k *APIKey) Validate(now time.Time) error {
 	if problems == nil {
 		return nil
 	}
-	return &Error{Reason: ReasonInvalidField, Message: "the API key has invalid members", Fields: problems}
+	return InvalidFields("the API key", problems)
 }
 
 // ValidAPIKeyName reports whether a text can be the name of an API key: 1 to 255 characters without

@@ -58,7 +58,7 @@ const (
 type Error struct {
 	Reason  Reason
 	Message string         // one lower-case English sentence, without a period
-	Fields  []FieldProblem // only with ReasonInvalidField: every invalid field, not only the first
+	Fields  []FieldProblem // with ReasonInvalidField every invalid field, not only the first
 	Details map[string]int // counts that help the caller, or nil
 	Limit   *Limit         // only with ReasonRateLimited: the limit, if this layer or a layer below has it
 }
@@ -285,10 +285,16 @@ var (
 
 // InvalidField returns the error of a request whose only invalid member is a field.
 func InvalidField(field, problem string) *Error {
+	return InvalidFields("the request", []FieldProblem{{Field: field, Problem: problem}})
+}
+
+// InvalidFields returns the error of invalid members, at least one, of a request or of another subject. The message
+// names the first, and Fields all.
+func InvalidFields(subject string, fields []FieldProblem) *Error {
 	return &Error{
 		Reason:  ReasonInvalidField,
-		Message: "the request has invalid members",
-		Fields:  []FieldProblem{{Field: field, Problem: problem}},
+		Message: subject + " has invalid members: " + fields[0].Field + " " + fields[0].Problem,
+		Fields:  fields,
 	}
 }
 

@@ -409,7 +409,7 @@ func (b *badInputs) json() {
 		if value == "" {
 			value = "null"
 		}
-		raw(fmt.Sprintf(`{%q:%s,%q:%s}`, name, value, name, value))
+		raw(fmt.Sprintf(`{%q:%s,%q:%s}`, name, value, name, value), name)
 	}
 	if b.Auth == handlers.RequiredAuth {
 		for _, unknown := range []string{"colour", "", "Reason", "product_id ", "license_keys"} {
