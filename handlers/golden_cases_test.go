@@ -120,6 +120,26 @@ var goldenCases = []struct {
 		return wire{method: "POST", path: "/v1/receipts/release",
 			body: `{"release":` + quoted(s.release(s.license(), "lab-7")) + `}`}
 	}},
+	{"receipt_file", nil, func(s *fixture) wire {
+		return wire{method: "POST", path: "/v1/receipts",
+			body: `{"request":` + quoted(request(s.t, s.license(), "lab-7")) + `,"receipt_seconds":86400}`}
+	}},
+	{"receipt_files", nil, func(s *fixture) wire {
+		key, revoked := s.license(), s.license()
+		s.change(revoked, "revoke", "").must(s.t, 0)
+		return wire{method: "POST", path: "/v1/receipts/batch", body: `{"requests":[` +
+			quoted(request(s.t, key, "lab-7")) + "," + quoted(request(s.t, revoked, "lab-8")) + `]}`}
+	}},
+	{"jwks", nil, func(s *fixture) wire {
+		s.receiptKeys()
+		return wire{method: "GET", path: keySetPath}
+	}},
+	{"revocations", nil, func(s *fixture) wire {
+		key := s.license()
+		s.activateFor(key, "laptop-1", `,"receipt":true`).must(s.t, 0)
+		s.change(key, "suspend", "").must(s.t, 0)
+		return wire{method: "GET", path: revocationsPath}
+	}},
 	{"receipt_keys", nil, func(*fixture) wire {
 		return wire{method: "PUT", path: "/v1/receipt_keys", key: keyAll}
 	}},
@@ -626,6 +646,16 @@ var goldenCases = []struct {
 	}},
 	{"subscription_cancel", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: s.subscribed() + "/subscription/cancel", key: keyAll}
+	}},
+	{"subscription_resume", nil, func(s *fixture) wire {
+		path := s.subscribed() + "/subscription/"
+		s.send("POST", path+"cancel", keyAll, "").must(s.t, 0)
+		return wire{method: "POST", path: path + "resume", key: keyAll}
+	}},
+	{"subscription_portal", nil, func(s *fixture) wire {
+		path := s.subscribed() + "/subscription/portal"
+		s.withProvider(&counter{})
+		return wire{method: "POST", path: path, key: keyAll}
 	}},
 	{"subscription_change", nil, func(s *fixture) wire {
 		path := s.subscribed()

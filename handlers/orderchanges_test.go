@@ -15,7 +15,7 @@ import (
 	"licet/payment"
 )
 
-// counter is a provider that counts refunds. The test sets its answers.
+// counter is a provider that counts refunds, and has a page for the card of a subscription. The test sets its answers.
 type counter struct {
 	payment.Sandbox
 	refunds int
@@ -25,6 +25,10 @@ type counter struct {
 func (c *counter) Refund(context.Context, licensing.Order, licensing.Payment) (payment.State, error) {
 	c.refunds++
 	return payment.State{Outcome: payment.OutcomeDone}, c.says
+}
+
+func (*counter) Portal(context.Context, licensing.Order) (string, error) {
+	return "https://billing.stripe.com/p/session/test_YWNjdF8", nil
 }
 
 // withProvider replaces the payment provider of the service.

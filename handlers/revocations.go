@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/valyala/fasthttp"
-
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -67,11 +65,3 @@ func entriesOf(list []store.Revocation) (entries receipt.Entries) {
 }
 
 const mediaTypeJWS = "application/jose" // RFC 7515, section 9.2.1
-
-// jwsDocument makes a route for a signed document. Every client may read the document, and caches may keep the
-// document.
-func jwsDocument[In any, R resourceRoutes](pattern string, do function[R, In, document]) route {
-	r := newRoute(fasthttp.MethodGet, pattern, do, cached).refuses(licensing.ReasonRateLimited)
-	r.access, r.media = OptionalAuth, mediaTypeJWS
-	return r
-}

@@ -17,9 +17,10 @@ type Route struct {
 	MediaType       string // of the body; empty: no body
 	OptionalBody    bool
 	Inputs          []Input
-	IdempotencyKey  bool // the header Idempotency-Key is read
+	IdempotencyKey  bool     // the header Idempotency-Key is read
+	Headers         []string // further headers of requests that the function of the route reads
 	Request         reflect.Type
-	Response        reflect.Type // the data of the envelope, or, of a page, the page
+	Response        reflect.Type // the data of the envelope, or the whole answer of a route without envelope
 	Page            bool         // answers HTML instead of the envelope
 	Media           string       // the media type of another answer without the envelope; else empty
 	Statuses        []int        // of successes
@@ -54,6 +55,7 @@ func Routes() []Route {
 		described := Route{
 			Method: r.method, Pattern: r.pattern, Auth: r.access, Scopes: slices.Collect(r.scopes()),
 			MediaType: r.body.mediaType(), OptionalBody: of.optionalBody, IdempotencyKey: once,
+			Headers: r.headers,
 			Request: of.typ, Response: r.endpoint.answer, Page: r.page, Media: r.media, Statuses: r.statuses(),
 			BodyLimit: cmp.Or(r.limit, bodyLimit), Refusals: reasons.refusals(r.reasons()),
 		}

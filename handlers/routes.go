@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"iter"
+	"reflect"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -34,6 +35,7 @@ type route struct {
 	limit    int                // of the body in bytes; 0: bodyLimit. Only on patterns without variables
 	page     bool               // answers pages for people, its errors too
 	media    string             // of a response without the envelope; empty: JSON in the envelope, or a page
+	headers  []string           // of requests: what the function reads, beside the headers that all routes share
 	own      []licensing.Reason // why the function refuses requests; see reasons
 	// command: the request becomes commands and nothing else, and there may be so
 	// many that most must be refused cheaply; see routeRefusal. Only on POST patterns
@@ -91,11 +93,24 @@ func file[R resourceRoutes](pattern, media string, do function[R, noInput, docum
 	return r
 }
 
-// openDocument makes a route for a document of JSON without the envelope. Every client may read the document, and
-// caches may keep the document.
-func openDocument[In any, R resourceRoutes](pattern string, do function[R, In, document]) route {
-	r := newRoute(fasthttp.MethodGet, pattern, do, cached).refuses(licensing.ReasonRateLimited)
-	r.access, r.media = OptionalAuth, mediaTypeJSON
+// openDocument makes a route for a document without the envelope. Every client may read the document, and caches may
+// keep the document.
+func openDocument[In any, R resourceRoutes](pattern, media string, do function[R, In, document]) route {
+	r := newRoute(fasthttp.MethodGet, pattern, do, cached).refuses(licensing.ReasonRateLimited).
+		reads(fasthttp.HeaderIfNoneMatch)
+	r.access, r.media = OptionalAuth, media
+	return r
+}
+
+// reads returns the route with the headers that its function reads.
+func (r route) reads(headers ...string) route {
+	r.headers = headers
+	return r
+}
+
+// answers returns the route with the type of its document of JSON.
+func (r route) answers(of reflect.Type) route {
+	r.endpoint.answer = of
 	return r
 }
 
@@ -266,8 +281,10 @@ func apiRoutes() []route {
 		keyed[noInput]("PUT", "/v1/receipt_keys", "account", receiptKeyRoutes.makeReceiptKeys),
 		keyed[noInput]("PUT", "/v1/receipt_keys/next", "account", receiptKeyRoutes.rotateReceiptKeys).
 			refuses(licensing.ReasonAPIKeyLimit),
-		openDocument[jwksPath]("/v1/accounts/{account_id}/{mode}/jwks.json", receiptKeyRoutes.keySet),
-		jwsDocument[revocationQuery]("/v1/accounts/{account_id}/{mode}/revocations", receiptKeyRoutes.revocations),
+		openDocument[jwksPath]("/v1/accounts/{account_id}/{mode}/jwks.json", mediaTypeJSON, receiptKeyRoutes.keySet).
+			answers(reflect.TypeFor[jwks]()),
+		openDocument[revocationQuery]("/v1/accounts/{account_id}/{mode}/revocations", mediaTypeJWS,
+			receiptKeyRoutes.revocations),
 
 		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).
 			refuses(licensing.ReasonAPIKeyLimit),
@@ -277,6 +294,7 @@ func apiRoutes() []route {
 		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey),
 
 		newRoute[stripeCallback]("POST", stripeCallbacks+"{account_id}/{mode}", callbackRoutes.stripe, idempotent).
+			reads(stripeSignature).
 			refuses(reasonInvalidSignature, reasonNotFound, licensing.ReasonRateLimited,
 				licensing.ReasonProviderFailed),
 

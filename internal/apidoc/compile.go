@@ -72,7 +72,8 @@ type compiler struct {
 	err      error // the first
 }
 
-// newCompiler reads a document.
+// newCompiler reads a document. In its schemas, the objects of responses have no members that the document lacks; see
+// closeObjects.
 func newCompiler(text []byte) (*compiler, error) {
 	c := &compiler{schemas: jsonschema.NewCompiler()}
 	if err := yaml.Unmarshal(text, &c.document); err != nil {
@@ -82,6 +83,7 @@ func newCompiler(text []byte) (*compiler, error) {
 	if err := yaml.Unmarshal(text, &document); err != nil {
 		return nil, err
 	}
+	closeObjects(document)
 	inJSON, err := json.Marshal(document)
 	if err != nil {
 		return nil, err

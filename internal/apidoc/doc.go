@@ -6,6 +6,7 @@
 // they are requests and responses of the service. What types can't say stands in the tables of operations.go.
 //
 //	codes.go       when a request gets a code
+//	closed.go      objects of responses without members that the document lacks, for the checks of the tests
 //	codepage.go    the error codes, for the page that handlers/docs renders
 //	compile.go     the schemas of a document, compiled
 //	document.go    the document

@@ -1,6 +1,7 @@
 package apidoc
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -65,7 +66,9 @@ func Document(goldenFiles string) (*openapi.Document, error) {
 		}
 		*item.Place(r.Method) = operation
 	}
-	s.event()
+	if err := s.event(); err != nil {
+		return nil, err
+	}
 	var err error
 	if document.Webhooks, err = webhooks(goldenFiles); err != nil {
 		return nil, err
@@ -116,7 +119,7 @@ func security(r *handlers.Route) []map[string][]string {
 func noCredentials() map[string][]string { return map[string][]string{} }
 
 // event adds the schema of an event and of its data. Later versions may add members to the data.
-func (s *schemas) event() {
+func (s *schemas) event() error {
 	event, data := handlers.EventForm()
 	s.ofAnswer(event)
 	s.ofAnswer(data)
@@ -131,18 +134,30 @@ func (s *schemas) event() {
 	s.all.Get("EventData").Properties.Set("dispute", &openapi.Schema{
 		Ref: reference("Dispute").Ref, Description: description("EventData", "dispute"),
 	})
-	if account := s.all.Get("AccountUsage"); account != nil {
-		numbers := &openapi.Schema{
-			Type: []string{"object"}, Properties: new(openapi.Map[*openapi.Schema]),
-			Description: description("EventData", "account"),
-		}
-		for name, member := range account.Properties.All() {
-			if slices.Contains(member.Type, "integer") {
-				numbers.Properties.Set(name, member)
-			}
-		}
-		s.all.Get("EventData").Properties.Set("account", numbers)
+	usage, err := s.usage()
+	if err != nil {
+		return err
 	}
+	s.all.Get("EventData").Properties.Set("account", &openapi.Schema{
+		Ref: usage.Ref, Description: description("EventData", "account"),
+	})
+	return nil
+}
+
+// usage adds the schema of how much an account stores, in the data of an event: the numbers that a look-up of the
+// account shows.
+func (s *schemas) usage() (*openapi.Schema, error) {
+	account := s.all.Get("Account")
+	if account == nil {
+		return nil, errors.New("the document has no schema Account")
+	}
+	usage := &openapi.Schema{Type: []string{"object"}, Properties: new(openapi.Map[*openapi.Schema])}
+	for name, member := range account.Properties.All() {
+		if slices.Contains(member.Type, "integer") {
+			usage.Properties.Set(name, member)
+		}
+	}
+	return s.add("AccountUsage", usage), nil
 }
 
 // failures adds the schema of the envelope of a refusal.

@@ -71,9 +71,12 @@ func TestResponses(t *testing.T) {
 		},
 		"a code that the route does not list": {good, strings.ReplaceAll(strings.ReplaceAll(unknownOrder,
 			"40403", "40407"), "order_not_found", "api_key_not_found")},
-		"a member that is missing": {good, strings.Replace(unknownOrder, `"retryable":false,`, "", 1)},
-		"a member of another type": {good, strings.Replace(unknownOrder, `false`, "0", 1)},
-		"a body that is no JSON":   {good, unknownOrder[1:]},
+		"a member that is missing":         {good, strings.Replace(unknownOrder, `"retryable":false,`, "", 1)},
+		"a member of another type":         {good, strings.Replace(unknownOrder, `false`, "0", 1)},
+		"a member that the document lacks": {good, strings.Replace(unknownOrder, `{"code"`, `{"cause":1,"code"`, 1)},
+		"an inner member that the document lacks": {good,
+			strings.Replace(unknownOrder, `"retryable"`, `"cause":1,"retryable"`, 1)},
+		"a body that is no JSON": {good, unknownOrder[1:]},
 	} {
 		if found := differences(c.exchanges, c.response); len(found) == 0 {
 			t.Errorf("%s is not found", what)

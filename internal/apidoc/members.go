@@ -90,6 +90,7 @@ func members() map[string]string {
 		"inactive_after": "how long a device must be unseen before an activation of a full license may take " +
 			"its slot; " +
 			"null: no device loses its slot. See [Inactive devices](#inactive-devices)",
+		"EventData.account":  "what the account stores, and its limits; only of `account.budget_warning`",
 		"EventData.reason":   "why the service has removed the device: `inactive`. Left out: a request has removed it",
 		"previous_device_id": "the id of the device before",
 		"changed_components": "the names of the components that differ from those before",

@@ -21,15 +21,16 @@ func operations() map[string]operation {
 			"deactivate", "frees the slot of a device for its user", "deactivate-a-device", "deactivate",
 		},
 		"POST /v1/receipts": {
-			"makeReceiptFile", "binds a device without network and makes its receipt file", "make-a-receipt-file", "",
+			"makeReceiptFile", "binds a device without network and makes its receipt file", "make-a-receipt-file",
+			"receipt_file",
 		},
 		"POST /v1/receipts/batch": {
 			"makeReceiptFiles", "makes the receipt files of many devices without network", "make-many-receipt-files",
-			"",
+			"receipt_files",
 		},
 		"POST /v1/receipts/release": {
 			"releaseSeat", "frees the device slot that a device without network has given back",
-			"release-a-device-slot", "",
+			"release-a-device-slot", "released",
 		},
 		"POST /v1/trials": {
 			"startTrial", "issues a license for a trial and binds the device", "start-a-trial", "trial",
@@ -130,7 +131,8 @@ func operations() map[string]operation {
 			"cancelSubscription", "ends a subscription", "cancel-or-resume-a-subscription", "subscription_cancel",
 		},
 		"POST /v1/orders/{order_no}/subscription/resume": {
-			"resumeSubscription", "lets a subscription renew that would end", "cancel-or-resume-a-subscription", "",
+			"resumeSubscription", "lets a subscription renew that would end", "cancel-or-resume-a-subscription",
+			"subscription_resume",
 		},
 		"POST /v1/orders/{order_no}/subscription/change": {
 			"changeSubscription", "changes the product, amount or devices of a subscription", "change-a-subscription",
@@ -138,7 +140,7 @@ func operations() map[string]operation {
 		},
 		"POST /v1/orders/{order_no}/subscription/portal": {
 			"openPortal", "makes a link to the provider's page for the card of a subscription",
-			"change-the-card-of-a-subscription", "",
+			"change-the-card-of-a-subscription", "subscription_portal",
 		},
 		"GET /v1/reports/sales": {
 			"reportSales", "sums payments and refunds", "report-sales", "report_sales",
@@ -194,10 +196,11 @@ func operations() map[string]operation {
 			"rotateReceiptKeys", "adds a key that signs receipts", "receipt-keys", "receipt_keys_rotated",
 		},
 		"GET /v1/accounts/{account_id}/{mode}/jwks.json": {
-			"getReceiptKeySet", "serves the signed set of receipt keys", "receipt-keys", "",
+			"getReceiptKeySet", "serves the signed set of receipt keys", "receipt-keys", "jwks",
 		},
 		"GET /v1/accounts/{account_id}/{mode}/revocations": {
-			"getRevocations", "serves the signed list of revocations", "revocations", "",
+			"getRevocations", "serves the signed list of revocations", "revocations",
+			"revocations",
 		},
 		"POST /v1/callbacks/stripe/{account_id}/{mode}": {
 			"takeStripeCallback", "takes a callback of Stripe", "callbacks-of-stripe", "",

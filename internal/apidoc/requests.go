@@ -65,6 +65,9 @@ func parameters(id string, r *handlers.Route) []*openapi.Parameter {
 	if r.IdempotencyKey {
 		add("Idempotency-Key")
 	}
+	for _, name := range r.Headers {
+		add(name)
+	}
 	if r.Auth != handlers.NoAuth {
 		add("Signature-Input")
 		add("Signature")
@@ -90,6 +93,11 @@ func headerParameters() *openapi.Map[*openapi.Parameter] {
 	add("Signature-Input", "What the signature covers (RFC 9421).", openapi.Schema{}, "")
 	add("Signature", "The signature of the request (RFC 9421), made with the API secret.", openapi.Schema{}, "")
 	add("Content-Digest", "The digest of the body (RFC 9530), which the signature covers.", openapi.Schema{}, "")
+	add("If-None-Match", "The ETag of the document that the client has. The response is 304 if it is still the same.",
+		openapi.Schema{}, "")
+	add("Stripe-Signature", "The signature of the callback, which Stripe makes with the endpoint's secret.",
+		openapi.Schema{}, "")
+	all.Get("Stripe-Signature").Required = true
 	return all
 }
 

@@ -43,7 +43,8 @@ func (s *responses) success(r *handlers.Route, status int, example golden) *open
 	case r.Page:
 		response.Content = page()
 	case r.Media != "":
-		response.Content = openapi.MapOf(r.Media, new(openapi.MediaType))
+		response.Content = openapi.MapOf(r.Media,
+			&openapi.MediaType{Schema: s.schemas.ofFile(r), Examples: examples(example.response)})
 	default:
 		schema := &openapi.Schema{Type: []string{"object"}, Required: []string{"code", "message", "data"}}
 		schema.Properties = openapi.MapOf("code", &openapi.Schema{Type: []string{"integer"}, Const: 0}).
@@ -137,7 +138,7 @@ func (s *responses) failures(refusals []handlers.Refusal) *openapi.Map[*openapi.
 		}
 		example, err := readGolden(s.folder, strings.TrimSuffix(filepath.Base(names[0]), ".txt"))
 		if err == nil && example.response != nil {
-			all.Set(string(refusal.Reason), &openapi.Example{Value: example.response})
+			all.Set(string(refusal.Reason), &openapi.Example{Value: *example.response})
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"licet/handlers"
 	"licet/internal/apidoc/openapi"
 	"licet/licensing"
 	"licet/node/store"
@@ -49,6 +50,17 @@ func (s *schemas) ofAnswer(typ reflect.Type) *openapi.Schema {
 		}
 	}
 	return s.add(name, schema)
+}
+
+// ofFile returns the schema of an answer without the envelope, with a media type of its own.
+func (s *schemas) ofFile(r *handlers.Route) *openapi.Schema {
+	switch {
+	case r.Media != "application/json":
+		return &openapi.Schema{Type: []string{"string"}}
+	case r.Response.Name() == "document": // the route does not say what the document holds
+		return object()
+	}
+	return s.ofAnswer(r.Response)
 }
 
 // nameOf returns the name of the schema of a type.

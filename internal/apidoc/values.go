@@ -66,5 +66,5 @@ func examples(node *yaml.Node) *openapi.Map[*openapi.Example] {
 	if node == nil {
 		return nil
 	}
-	return openapi.MapOf("example", &openapi.Example{Value: node})
+	return openapi.MapOf("example", &openapi.Example{Value: *node})
 }

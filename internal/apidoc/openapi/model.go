@@ -130,7 +130,7 @@ type MediaType struct {
 
 // Example is an example of a body.
 type Example struct {
-	Value *yaml.Node `yaml:"value"`
+	Value yaml.Node `yaml:"value"`
 }
 
 // Response is a response of an operation, or a reference to a shared response.
