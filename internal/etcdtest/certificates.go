@@ -51,10 +51,16 @@ func NewCA(t testing.TB) *CA {
 // its key into files of that name. It replaces what was there.
 func (ca *CA) Issue(t testing.TB, name string, serial int64) Files {
 	t.Helper()
+	return ca.IssueUntil(t, name, serial, time.Now().Add(time.Hour))
+}
+
+// IssueUntil is Issue for a certificate that ends at a time, and begins two hours before that.
+func (ca *CA) IssueUntil(t testing.TB, name string, serial int64, end time.Time) Files {
+	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: end.Add(-2 * time.Hour), NotAfter: end,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},

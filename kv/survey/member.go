@@ -16,10 +16,13 @@ import (
 	"licet/kv/internal/etcd"
 )
 
-// Member is what one member says of itself. If Err is not nil, the other fields are empty.
+// Member is what one member says of itself. If Err is not nil, the other fields are empty, except Untrusted.
 type Member struct {
 	Endpoint string
 	Err      error
+	// Untrusted says why this machine does not accept the certificate of the member; nil: it does, or another error has
+	// come first.
+	Untrusted *tls.CertificateVerificationError
 
 	ID, Cluster        uint64
 	Version            string
@@ -60,7 +63,7 @@ func (s *surveyor) members(ctx context.Context) error {
 	for _, endpoint := range s.cfg.Endpoints {
 		m := Member{Endpoint: endpoint}
 		if err := s.status(ctx, &m); err != nil {
-			m = Member{Endpoint: endpoint, Err: err}
+			m = Member{Endpoint: endpoint, Err: err, Untrusted: untrusted(ctx, endpoint, security)}
 		} else {
 			m.ask(ctx, security)
 		}
@@ -92,6 +95,24 @@ func (s *surveyor) status(ctx context.Context, m *Member) (err error) {
 		}
 	}
 	return nil
+}
+
+// untrusted returns why this machine does not accept the certificate of a member. gRPC returns it only as a text.
+func untrusted(ctx context.Context, endpoint string, security *tls.Config) *tls.CertificateVerificationError {
+	address, secured := strings.CutPrefix(endpoint, "https://")
+	if !secured {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := (&tls.Dialer{Config: security}).DialContext(ctx, "tcp", address)
+	if err == nil {
+		_ = conn.Close()
+		return nil
+	}
+	var refused *tls.CertificateVerificationError
+	errors.As(err, &refused)
+	return refused
 }
 
 // ask reads the clock and the certificates of a member from an answer over HTTP, which etcd serves at the same address.

@@ -2,6 +2,13 @@ package survey
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -113,6 +120,46 @@ func TestTLS(t *testing.T) {
 	cfg.TLS.CAFile = "/none"
 	if _, err := Cluster(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "/none") {
 		t.Errorf("without the CA file: %v", err)
+	}
+}
+
+// TestUntrusted names the certificate of a member that this machine does not accept. A member with such a certificate
+// does not start, so a listener stands in for it.
+func TestUntrusted(t *testing.T) {
+	ca, other := etcdtest.NewCA(t), etcdtest.NewCA(t)
+	refusal := func(files etcdtest.Files) error {
+		t.Helper()
+		own, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewUnstartedServer(http.NotFoundHandler())
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{own}}
+		server.StartTLS()
+		defer server.Close()
+		cfg := Config{Endpoints: []string{server.URL}}
+		cfg.TLS.CAFile = ca.File
+		m := facts(t, cfg).Members[0]
+		if m.Err == nil {
+			t.Error("the member answers")
+		}
+		if m.Untrusted == nil {
+			return nil
+		}
+		return m.Untrusted
+	}
+	var ended x509.CertificateInvalidError
+	if err := refusal(ca.IssueUntil(t, "old", 2, time.Now().Add(-time.Minute))); !errors.As(err, &ended) ||
+		ended.Reason != x509.Expired {
+		t.Errorf("an expired certificate: %v", err)
+	}
+	var signer x509.UnknownAuthorityError
+	if err := refusal(other.Issue(t, "foreign", 3)); !errors.As(err, &signer) {
+		t.Errorf("a certificate of another authority: %v", err)
+	}
+	if err := refusal(ca.Issue(t, "good", 4)); err != nil {
+		t.Errorf("a good certificate: %v", err)
 	}
 }
 

@@ -6,5 +6,6 @@
 //	etcd.go      findings about the members of etcd
 //	store.go     findings about the content of the store
 //	service.go   findings about a service, as its clients see it
+//	tls.go       findings about certificates that this machine does not accept
 //	settings.go  findings about environment variables, and about settings of licet serve
 package doctor

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -62,6 +63,11 @@ func TestEtcdAndStore(t *testing.T) {
 	}{
 		{Problem, "etcd-2.example.com:2379 does not answer: gone", func(f *survey.Facts) {
 			f.Members[2] = survey.Member{Endpoint: f.Members[2].Endpoint, Err: errors.New("gone")}
+		}},
+		{Problem, "the certificate of https://etcd-2.example.com:2379 expired at 2030-01-02 03:03Z", func(f *survey.Facts) {
+			f.Members[2] = survey.Member{Endpoint: f.Members[2].Endpoint, Err: errors.New("gone"),
+				Untrusted: &tls.CertificateVerificationError{Err: errors.New("expired"),
+					UnverifiedCertificates: []*x509.Certificate{{NotAfter: now.Add(-time.Minute)}}}}
 		}},
 		{Problem, "knows no leader", func(f *survey.Facts) { f.Members[0].HasLeader = false }},
 		{Warning, "is a learner", func(f *survey.Facts) { f.Members[0].Learner = true }},

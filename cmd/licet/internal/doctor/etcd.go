@@ -35,7 +35,7 @@ const (
 
 // Etcd judges the members of an etcd cluster. single says that the cluster is the embedded one of licet dev.
 func (r *Report) Etcd(facts *survey.Facts, single bool, now time.Time) {
-	answering := r.members(facts, single)
+	answering := r.members(facts, single, now)
 	if len(answering) == 0 {
 		return
 	}
@@ -52,13 +52,17 @@ func (r *Report) Etcd(facts *survey.Facts, single bool, now time.Time) {
 }
 
 // members judges which members answer, and returns them.
-func (r *Report) members(facts *survey.Facts, single bool) (answering []survey.Member) {
+func (r *Report) members(facts *survey.Facts, single bool, now time.Time) (answering []survey.Member) {
 	const check = "etcd members"
 	before := len(r.Findings)
 	clusters := map[uint64]string{}
 	seen := map[uint64]string{}
 	for _, m := range facts.Members {
 		switch {
+		case m.Untrusted != nil:
+			r.untrusted("etcd certificate", "the certificate of "+m.Endpoint, "set --etcd-ca to the certificate of "+
+				"the authority, or issue another certificate", m.Untrusted, now)
+			continue
 		case m.Err != nil:
 			r.add(Problem, check, "start the member, or correct --etcd-endpoints and the TLS files; licet serves as "+
 				"long as most members answer", "%s does not answer: %v", m.Endpoint, m.Err)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -71,6 +72,11 @@ func (r *Report) probe(ctx context.Context, t cli.Located, now time.Time) bool {
 		}
 		sent := time.Now()
 		response, err := caller.Do(request)
+		if refused := (*tls.CertificateVerificationError)(nil); errors.As(err, &refused) {
+			r.untrusted("service TLS", "the certificate of "+t.URL, "if your own authority has signed it, set "+
+				"SSL_CERT_FILE to the certificate of the authority", refused, now)
+			return false
+		}
 		if err != nil {
 			r.Fail("service", err, "start the service, such as with licet dev, or correct "+t.URLFrom)
 			return false

@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/cmd/licet/internal/cli"
+)
+
+// served returns the address of a service that is ready, with a certificate for 127.0.0.1 that ends at a time. The zero
+// time: with the certificate of package httptest, for 127.0.0.1 and example.com.
+func served(t *testing.T, end time.Time) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if !end.IsZero() {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-time.Hour), NotAfter: end,
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestUntrustedService judges running services whose certificates this machine does not accept.
+func TestUntrustedService(t *testing.T) {
+	now := time.Now()
+	judged := func(url string) *Report {
+		var r Report
+		r.Service(t.Context(), cli.Located{URL: url, URLFrom: "--url"}, now)
+		return &r
+	}
+	end := now.Add(-time.Hour)
+	wantOne(t, judged(served(t, end)), Problem, "expired at "+end.UTC().Format("2006-01-02 15:04Z"))
+	wantOne(t, judged(served(t, now.Add(3*time.Hour))), Problem, "starts to be valid at ")
+	wantOne(t, judged(served(t, now.Add(time.Minute))), Problem, "does not know the authority that has signed the "+
+		"certificate of https://127.0.0.1:")
+	url := served(t, time.Time{})
+	wantOne(t, judged(url), Problem, "does not know the authority that has signed the certificate of "+url)
+	wantOne(t, judged(strings.Replace(url, "127.0.0.1", "localhost", 1)), Problem,
+		"is for example.com, *.example.com, 127.0.0.1, ::1, and not for localhost")
+}
