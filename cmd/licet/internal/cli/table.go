@@ -18,8 +18,8 @@ type look struct {
 	color bool
 }
 
-// table prints rows page by page. The first page sets the columns and their widths; a wider cell on a later page shifts
-// only its own row.
+// table prints rows page by page. The first page sets the columns and their widths. A wider cell on a later page shifts
+// only its own row, as far as the row fits the terminal.
 type table struct {
 	w       io.Writer
 	columns []string // names of members, the most important first
@@ -133,13 +133,21 @@ func (t *table) total() int {
 	return all
 }
 
-// line returns a row with all its cells in a style.
+// line returns a row with all its cells in a style. A row with a cell that is wider than its column must still fit the
+// terminal: its other cells lose blanks, and then text. The first cell is whole all the same, up to its length.
 func (t *table) line(cells []string, style terminal.Style) string {
 	var line strings.Builder
+	spare := t.look.width - t.total() // what cells may be wider than their columns; negative: they must be narrower
 	for i, width := range t.widths {
 		text := cells[i]
 		if t.most > 0 {
-			text = cutMiddle(text, max(width, t.longest(i)))
+			most := max(width, t.longest(i))
+			if i > 0 {
+				most = max(1, min(most, width+spare))
+			}
+			text = cutMiddle(text, most)
+			taken := max(uniseg.StringWidth(text), min(width, width+spare))
+			width, spare = taken, spare+width-taken
 		}
 		if i > 0 {
 			line.WriteString(gap)

@@ -43,6 +43,11 @@ func TestGoldenTable(t *testing.T) {
 	for _, width := range []int{0, 60} {
 		text, _ := printTable(t, look{width: width}, []string{"id", "text"}, grow(1), grow(3), grow(50))
 		all.WriteString(text + "\n")
+		for line := range strings.Lines(text) {
+			if cells := uniseg.StringWidth(strings.TrimSuffix(line, "\n")); width > 0 && cells > width {
+				t.Errorf("on a later page, a terminal of %d gets a line of %d cells: %s", width, cells, line)
+			}
+		}
 	}
 	columns := []string{"id", "status", "device_name", "order_no", "created_at"}
 	rows := [][]string{
