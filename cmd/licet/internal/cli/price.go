@@ -73,7 +73,8 @@ type minorUnits struct {
 // Set implements pflag.Value.
 func (m *minorUnits) Set(text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
-	switch _, decimal := strconv.ParseFloat(text, 64); {
+	pointed := strings.Replace(text, ",", ".", 1)
+	switch _, decimal := strconv.ParseFloat(pointed, 64); {
 	case err == nil:
 		*m.into = n
 		return nil
@@ -81,7 +82,7 @@ func (m *minorUnits) Set(text string) error {
 		return errors.New("write a smaller amount")
 	case decimal == nil && m.price:
 		return fmt.Errorf("an amount is in minor units, such as cents: write --price %s, or --amount 4900 for 49.00",
-			text)
+			pointed)
 	case decimal == nil:
 		return errors.New("an amount is in minor units, such as cents: write --amount 4900 for 49.00 USD, or leave " +
 			"--amount out: then it is the amount of the order")

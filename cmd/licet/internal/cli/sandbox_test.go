@@ -65,7 +65,9 @@ func TestPrices(t *testing.T) {
 	}
 	u.refuses(true, []string{"0 decimals for JPY", "4900"}, create("JPY", "--price", "49.00")...)
 	u.refuses(true, []string{"--currency", "ISO 4217"}, create("dollars", "--price", "49.00")...)
-	u.refuses(true, []string{"--amount", "--price 49.00"}, create("USD", "--amount", "49.00")...)
+	for _, decimal := range []string{"49.00", "49,00"} {
+		u.refuses(true, []string{"--amount", "--price 49.00"}, create("USD", "--amount", decimal)...)
+	}
 	u.refuses(true, []string{"--amount", "4900"}, create("USD", "--amount", "much")...)
 	u.refuses(true, []string{"price", "amount"}, create("USD", "--amount", "4900", "--price", "49.00")...)
 	u.refuses(true, []string{"price", "amount"}, create("USD")...)
