@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 
 	"licet/cmd/licet/internal/terminal"
@@ -101,11 +103,29 @@ func crash(noun, dir string, trace []byte) error {
 	cause, stacks, _ := strings.Cut(string(trace), "\n\n")
 	stack, _, _ := strings.Cut(stacks, "\n\n")
 	err := fmt.Errorf("%s; %s", strings.ReplaceAll(strings.TrimSpace(cause), "\n", "; "), kept)
-	if strings.Contains(stack, "go.etcd.io/") {
+	if ofEtcd(stack) {
 		return embedded.WithAdvice(embedded.NewFailure(err), dir)
 	}
 	return fmt.Errorf("the %s in %s has crashed: start licet again, and report the crash; the stored data is intact "+
 		"(%w)", noun, dir, err)
+}
+
+// ofEtcd reports whether the stack of a crash is of etcd's server. The topmost frame of the server or of our code
+// decides: above this frame are frames of the runtime and of libraries, and our code has frames of etcd's client below.
+func ofEtcd(stack string) bool {
+	begins := func(frame string, prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(frame, prefix) })
+	}
+	ours := strings.TrimSuffix(reflect.TypeFor[embedded.Failure]().PkgPath(), "kv/embedded")
+	for frame := range strings.Lines(stack) {
+		switch {
+		case begins(frame, "go.etcd.io/etcd/server/", "go.etcd.io/raft/", "go.etcd.io/bbolt"):
+			return true
+		case begins(frame, ours, "main."):
+			return false
+		}
+	}
+	return false
 }
 
 // logMark precedes each line of the log of a child process: lines of the log get into the trace of a crash.

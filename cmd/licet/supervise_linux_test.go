@@ -275,6 +275,25 @@ func TestRelay(t *testing.T) {
 	}
 }
 
+// TestCrashOf: the last call of our code or of etcd's server decides who has crashed.
+func TestCrashOf(t *testing.T) {
+	const runtime = "goroutine 7 [running]:\nruntime.throw({0x1, 0x2})\n\t/go/src/runtime/panic.go:1 +0x2\n" +
+		"runtime.sigpanic()\n\t/go/src/runtime/signal.go:1\nslices.Sort[...]()\n\t/go/src/slices/sort.go:1\n"
+	for stack, etcd := range map[string]bool{
+		"go.etcd.io/bbolt.(*Tx).page(...)\n\t/x.go:1\ngo.etcd.io/etcd/server/v3/storage.f()\n": true,
+		"go.etcd.io/raft/v3.(*raft).Step()\n\t/x.go:1\nlicet/kv/embedded.f()\n":                true,
+		"google.golang.org/grpc.f()\n\t/x.go:1\ngo.etcd.io/etcd/server/v3/etcdserver.f()\n":    true,
+		"licet/kv.f()\n\t/licet/kv/x.go:1\ngo.etcd.io/etcd/client/v3.(*watcher).Watch()\n":     false,
+		"go.etcd.io/etcd/client/v3.f()\n\t/x.go:1\nlicet/kv/internal/etcd.f()\n":               false,
+		"main.run()\n\t/x.go:1\ngo.etcd.io/bbolt.Open()\n":                                     false,
+		"strings.f()\n": false,
+	} {
+		if got := ofEtcd(runtime + stack); got != etcd {
+			t.Errorf("%v for %s", got, stack)
+		}
+	}
+}
+
 // TestCrash covers a crash outside etcd, and a trace that can't be kept.
 func TestCrash(t *testing.T) {
 	dir := t.TempDir()
