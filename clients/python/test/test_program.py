@@ -308,7 +308,8 @@ class ProgramTest(unittest.TestCase):
         program.activate(key)
         program.deactivate()
         self.expect(program, False, "not_activated", False)
-        self.refused(program.validate, reason="invalid_license_key")
+        self.refused(program.validate, reason="not_activated", status=0)
+        self.refused(program.deactivate, reason="not_activated", status=0)
         self.other(product_id="free").activate(key)
         self.refused(program.activate, key, reason="device_limit_reached")
 
