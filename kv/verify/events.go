@@ -192,7 +192,7 @@ func (v *eventChecks) wantOrderEvents(stored *layout.Order, bad func(rule, forma
 			recorded.LicensesIssued = max(recorded.LicensesIssued, now.LicensesIssued)
 			recorded.RefundNo, recorded.Refunding = now.RefundNo, now.Refunding
 			recorded.Returns = now.Returns
-			recorded.Fee = now.Fee // that of a dispute changes without an event
+			recorded.Fee = now.Fee // fees change without an event
 			if !bytes.Equal(shown.Encode(), has.Encode()) {
 				bad("event_differs", "its latest event shows other fields than it has")
 			}

@@ -163,8 +163,12 @@ func (v *recordChecks) checkBalance(
 			bad("returns", "%v of its second payments is to go back, and %v is left; the refunds %v of further "+
 				"payments are pending, and the records of %v", seconds, listed.seconds, returns, listed.returns)
 		}
-		if o.Fee != nil && (listed.fee != *o.Fee || !listed.fees) && !listed.unread {
-			bad("fee_sum", "its fees are %d, and the fees of its payments are %d together", *o.Fee, listed.fee)
+		fee := int64(0)
+		if o.Fee != nil {
+			fee = *o.Fee
+		}
+		if (listed.fee != fee || listed.fees != (o.Fee != nil)) && !listed.unread {
+			bad("fee_sum", "its fees are %d, and the fees of its payments are %d together", fee, listed.fee)
 		}
 		if (listed.invoiced != o.Invoiced || listed.invoices != o.Invoices) && !listed.unread {
 			bad("invoiced_sum", "%d was paid with %d invoices, and it has %d invoices of %d together", o.Invoiced,
