@@ -56,7 +56,7 @@
 //	invoice_refund.go       refunds of later invoices, and the periods that they take back
 //	returns.go              second payments of orders, and open refunds of them and of invoices
 //	checkout.go             attempts to pay an order at a payment provider
-//	payment.go              records of payments, and payments that a shop has received itself
+//	payment.go              records of payments, their fees, and payments that a shop has received itself
 //	sandbox.go              what the sandbox knows about an order
 //	sandboxsubscription.go  subscriptions in the sandbox
 //	sale.go                 sums of payments and refunds by currency, and by day or month

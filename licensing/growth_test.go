@@ -48,6 +48,8 @@ func TestGrowthOfCommands(t *testing.T) {
 		{AddSecond{}, RequiredGrowth},
 		{AddUnmatched{}, RequiredGrowth},
 		{CountSecond{}, RequiredGrowth},
+		{AddFee{}, RequiredGrowth},
+		{CountFee{}, RequiredGrowth},
 		{RequestReturn{}, RequiredGrowth},
 		{TryReturn{}, RequiredGrowth},
 		{WithdrawReturn{}, RequiredGrowth},

@@ -15,7 +15,7 @@ type OrderPayment struct {
 	// recorded as paid; see PaidAmount.
 	Paid int64
 	// Fee is the sum of the known fees of the provider, for the payment, the invoices and the disputes; nil: none is
-	// known. It is never changed in place.
+	// known. It is never changed in place. See AddFee for fees that the provider tells later.
 	Fee *int64
 
 	// Refunded is how much of the payment has gone back, by Refunds records of refunds and of disputes that count as

@@ -71,7 +71,7 @@ type Payment struct {
 	RecordedAt time.Time
 	By         Actor  // who recorded an outside payment, or requested a refund
 	ProductID  string // empty: an older build has recorded the payment
-	Fee        *int64 // what the provider keeps of the payment; nil: not known
+	Fee        *int64 // what the provider keeps of the payment; nil: not known (yet)
 	// Subscription is the provider's id of the subscription that a payment has started. The order keeps it, and not the
 	// record.
 	Subscription string
@@ -183,6 +183,58 @@ func (c AddPayment) apply(r *Record, now time.Time) (Result, error) {
 	case r.Payment.OrderNo != o.OrderNo:
 		return Result{}, InvalidField("reference",
 			"must be new for each payment: it is that of the payment of "+r.Payment.OrderNo)
+	}
+	return Result{order: new(*o)}, nil
+}
+
+// AddFee stores the fee in the record of a payment, an invoice or a second payment of an order: a provider may know its
+// fee only after the payment is recorded. A known fee never changes, apart from that of a dispute; see NoteDispute.
+// Result.Created reports that the record had no fee; then the same transaction must count the fee (CountFee). Otherwise
+// AddFee is a no-op, as it is for a payment that has no record, or is of another order.
+type AddFee struct {
+	OrderNo string
+	Fee     int64 // what the provider keeps of the payment, in the currency's minor unit
+}
+
+// DeviceID is empty: no device is touched.
+func (AddFee) DeviceID() string { return "" }
+
+func (AddFee) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c AddFee) apply(r *Record, _ time.Time) (Result, error) {
+	if r.Payment == nil || r.Payment.OrderNo != c.OrderNo || r.Payment.Fee != nil {
+		return Result{}, nil
+	}
+	switch r.Payment.Kind {
+	case KindOfPayment, KindOfInvoice, KindOfSecond:
+	default:
+		return Result{}, nil
+	}
+	paid := *r.Payment
+	paid.Fee = &c.Fee
+	r.Payment, r.Changed = &paid, true
+	return Result{Created: true}, nil
+}
+
+// CountFee adds the fee of a recorded payment to the sum of its order.
+type CountFee struct {
+	New bool // as AddFee has returned it: otherwise CountFee is a no-op
+	Fee int64
+}
+
+// DeviceID is empty: no device is touched.
+func (CountFee) DeviceID() string { return "" }
+
+func (CountFee) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c CountFee) apply(r *Record, _ time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.New {
+		o.addFee(&c.Fee, nil)
+		r.Changed = true
 	}
 	return Result{order: new(*o)}, nil
 }

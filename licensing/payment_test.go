@@ -129,3 +129,46 @@ func TestFees(t *testing.T) {
 	must(t, &r, dispute, noon)
 	fee(new(int64(61)))
 }
+
+// TestLateFee: the fee of a payment that has none is stored and counted once. A known fee stays.
+func TestLateFee(t *testing.T) {
+	order := ordered(nil)
+	must(t, &order, payment, noon)
+	number := order.Order.OrderNo
+	for _, c := range []struct {
+		name   string
+		record *licensing.Payment
+		added  bool
+	}{
+		{"a payment", &licensing.Payment{OrderNo: number}, true},
+		{"an invoice", &licensing.Payment{OrderNo: number, Kind: licensing.KindOfInvoice}, true},
+		{"a second payment", &licensing.Payment{OrderNo: number, Kind: licensing.KindOfSecond}, true},
+		{"a known fee", &licensing.Payment{OrderNo: number, Fee: new(int64(30))}, false},
+		{"a known fee of nothing", &licensing.Payment{OrderNo: number, Fee: new(int64(0))}, false},
+		{"no record", nil, false},
+		{"of another order", &licensing.Payment{OrderNo: "ord_2"}, false},
+		{"a dispute", &licensing.Payment{OrderNo: number, Kind: licensing.KindOfDispute}, false},
+		{"a refund", &licensing.Payment{OrderNo: number, Kind: licensing.KindOfRefund}, false},
+		{"a payment that does not fit", &licensing.Payment{OrderNo: number, Kind: licensing.KindOfUnmatched}, false},
+	} {
+		paid, o := licensing.Record{Payment: c.record}, licensing.Record{Order: new(*order.Order)}
+		for try, added := range []bool{c.added, false} {
+			was := paid.Payment
+			result := must(t, &paid, licensing.AddFee{OrderNo: number, Fee: 172}, noon)
+			must(t, &o, licensing.CountFee{New: result.Created, Fee: 172}, noon)
+			if result.Created != added || added != (paid.Payment != was) {
+				t.Errorf("%s, try %d: added %t, %+v", c.name, try, result.Created, paid.Payment)
+			}
+		}
+		var want *int64
+		if c.added {
+			want = new(int64(172))
+			if diff := cmp.Diff(want, paid.Payment.Fee); diff != "" {
+				t.Errorf("%s: the fee of the record (-want +got):\n%s", c.name, diff)
+			}
+		}
+		if diff := cmp.Diff(want, o.Order.Fee); diff != "" {
+			t.Errorf("%s: the fee of the order (-want +got):\n%s", c.name, diff)
+		}
+	}
+}

@@ -45,6 +45,14 @@ func (b *backend) look(ctx context.Context, provider Provider, object Object) (S
 	return state, err
 }
 
+// recordFee stores the fee of a recorded payment of an order; nil: the provider does not tell the fee (yet).
+func (b *backend) recordFee(
+	ctx context.Context, provider Provider, order licensing.Order, reference string, fee *int64,
+) error {
+	return b.node.RecordFee(ctx, order,
+		licensing.Payment{Provider: provider.Name(), Reference: reference, Fee: fee})
+}
+
 // providerFailed returns the error for a client when the provider has failed with err. An error of the service itself
 // stays as it is.
 func providerFailed(err error) error {

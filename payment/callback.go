@@ -51,19 +51,21 @@ func (c *callbacks) Callback(owner licensing.Owner, signature string, body []byt
 //
 // Callbacks come late, twice and in any order. No answer about a checkout, a payment or a refund can replace a later
 // answer: once an order is paid, an attempt is over, or a refund is done or has failed, the commands for older answers
-// are no-ops. Answers about disputes and subscriptions can go back: see askDispute and askSubscription.
+// are no-ops. Answers about disputes and subscriptions can go back: see askDispute and askSubscription. The fee of a
+// payment comes later than the payment, and then stays: see recordFee.
 func (c *callbacks) Called(ctx context.Context, owner licensing.Owner, object Object) error {
 	provider := c.providers.Of(owner)
 	if provider == nil {
 		return nil
 	}
-	record := c.checkouts.record
 	switch object.Kind {
-	case ObjectCheckout, ObjectPayment:
-	case ObjectRefund:
-		record = c.refundCallbacks.recordRefundState
-	case ObjectInvoice, ObjectSubscription:
-		record = c.subscriptions.recordSubscription
+	case ObjectCheckout, ObjectPayment, ObjectRefund, ObjectInvoice, ObjectSubscription:
+	case ObjectCharge: // its callback repeats often what is recorded
+		paid, err := c.node.ReadPayment(ctx, owner,
+			licensing.Payment{Provider: provider.Name(), Reference: object.ID})
+		if err != nil || paid != nil && paid.Fee != nil {
+			return err
+		}
 	case ObjectDispute:
 		return c.disputes.askDispute(ctx, provider, owner, object.ID)
 	default:
@@ -71,10 +73,21 @@ func (c *callbacks) Called(ctx context.Context, owner licensing.Owner, object Ob
 	}
 	state, err := c.look(ctx, provider, object)
 	switch {
-	case errors.Is(err, ErrUnknownObject), err == nil && !licensing.ValidOrderNo(state.OrderNo):
+	case nothingThere(object, err), err == nil && !licensing.ValidOrderNo(state.OrderNo):
 		return nil
 	case err != nil:
 		return providerFailed(err)
+	}
+	kind := object.Kind
+	if kind == ObjectCharge {
+		kind = state.Kind
+	}
+	record := c.checkouts.record
+	switch kind {
+	case ObjectRefund:
+		record = c.refundCallbacks.recordRefundState
+	case ObjectInvoice, ObjectSubscription:
+		record = c.subscriptions.recordSubscription
 	}
 	order, err := c.node.Order(ctx, owner, state.OrderNo)
 	if err == nil {
@@ -84,4 +97,11 @@ func (c *callbacks) Called(ctx context.Context, owner licensing.Owner, object Ob
 		return nil
 	}
 	return err
+}
+
+// nothingThere reports whether err, the error of a question about an object, leaves nothing to record: the provider
+// does not know the object. Of a charge that the provider's key may not read, only the fee stays unknown. Most charges
+// in an account at the provider may be of other programs.
+func nothingThere(object Object, err error) bool {
+	return errors.Is(err, ErrUnknownObject) || object.Kind == ObjectCharge && errors.Is(err, ErrForbidden)
 }

@@ -134,11 +134,8 @@ func (c *checkouts) record(
 				Provider: provider.Name(), Reference: state.Payment, Amount: state.Amount, Currency: state.Currency,
 				PaidAt: state.At,
 			}, problem)
-		} else if order, err = c.Confirm(ctx, order, licensing.Payment{
-			Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At, Fee: state.Fee,
-			Subscription: state.Subscription, PeriodEnd: state.PeriodEnd,
-		}); err == nil && isSecond(provider, &order, state) {
-			order, err = c.returns.recordSecond(ctx, provider, order, state)
+		} else {
+			order, err = c.recordPaid(ctx, provider, order, state)
 		}
 		if err != nil {
 			return licensing.Order{}, err
@@ -154,6 +151,24 @@ func (c *checkouts) record(
 	}
 	over := state.Outcome != OutcomeOpen && state.Outcome != OutcomePending
 	return c.node.ChangeCheckout(ctx, order, licensing.NoteAnswer{Attempt: order.Attempt, Over: over})
+}
+
+// recordPaid stores a payment that fits its order. If the payment has a record without the fee, recordPaid stores the
+// fee.
+func (c *checkouts) recordPaid(
+	ctx context.Context, provider Provider, order licensing.Order, state State,
+) (licensing.Order, error) {
+	order, err := c.Confirm(ctx, order, licensing.Payment{
+		Provider: provider.Name(), Reference: state.Payment, PaidAt: state.At, Fee: state.Fee,
+		Subscription: state.Subscription, PeriodEnd: state.PeriodEnd,
+	})
+	if err == nil && isSecond(provider, &order, state) {
+		order, err = c.returns.recordSecond(ctx, provider, order, state)
+	}
+	if err == nil {
+		err = c.recordFee(ctx, provider, order, state.Payment, state.Fee)
+	}
+	return order, err
 }
 
 // fits returns an error if a payment at the provider is not the payment that the order asks for.

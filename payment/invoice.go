@@ -14,7 +14,8 @@ type invoices struct {
 	*backend
 }
 
-// recordInvoice stores a paid invoice. It is a no-op for the invoice that was paid with the payment of the order.
+// recordInvoice stores a paid invoice, or the fee of an invoice whose record lacks it. The invoice that was paid with
+// the payment of the order has no record of its own: then the fee is that of the payment.
 func (i *invoices) recordInvoice(ctx context.Context, provider Provider, order licensing.Order, state State) error {
 	if problem := fitsSubscription(order, state); problem != nil {
 		return i.node.RecordUnmatched(ctx, order, licensing.Payment{
@@ -22,11 +23,18 @@ func (i *invoices) recordInvoice(ctx context.Context, provider Provider, order l
 			Currency: state.Currency, PaidAt: state.At,
 		}, problem)
 	}
-	return i.node.RecordInvoice(ctx, order, licensing.Payment{
+	if state.Payment == order.Payment {
+		return i.recordFee(ctx, provider, order, state.Payment, state.Fee)
+	}
+	err := i.node.RecordInvoice(ctx, order, licensing.Payment{
 		OrderNo: order.OrderNo, Provider: provider.Name(), Reference: state.ID, ProviderID: state.Payment,
 		Amount: state.Amount, Currency: state.Currency, PaidAt: state.At, PeriodStart: state.PeriodStart,
 		PeriodEnd: state.PeriodEnd, Fee: state.Fee,
 	})
+	if err != nil {
+		return err
+	}
+	return i.recordFee(ctx, provider, order, state.ID, state.Fee)
 }
 
 // fitsSubscription returns an error if an invoice at the provider can't be of the order's subscription.

@@ -33,7 +33,8 @@ func (s *subscriptions) recordSubscription(
 ) (now licensing.Order, err error) {
 	switch {
 	case order.Interval.IsZero() || order.Subscribed() && state.Subscription != order.Subscription:
-		return order, nil // of another subscription, which only names the order
+		// Of another subscription, which only names the order. Its first payment may be a second payment of the order.
+		return order, s.recordFee(ctx, provider, order, state.Payment, state.Fee)
 	case state.Kind == ObjectInvoice && state.Outcome == OutcomeDone:
 		if order.Change.Later { // the provider may have made the change for the period of the invoice
 			if _, err := s.askSubscription(ctx, provider, order); err != nil {

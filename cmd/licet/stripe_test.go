@@ -122,6 +122,8 @@ func TestStripe(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await("order.paid", order)
+	s.fake.Advance(time.Minute) // Stripe captures the money, and knows the fee
+	s.fake.Delivered()
 	paid := s.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
 	if paid.text("status") != "paid" || paid.text("payment_provider") != "stripe" || paid.text("license_key") == "" {
 		t.Errorf("the order is %v", paid)

@@ -56,9 +56,10 @@ func moneyMembers() map[string]string {
 		"Dispute.reference": "the id at the payment provider, as in the order's payments",
 		"Dispute.status":    "`open`, `won` or `lost`",
 		"Dispute.amount":    "how much of the order's `amount_paid` is disputed",
-		"OrderPayment.fee":  "what the payment provider keeps; null: not known",
+		"OrderPayment.fee": "what the payment provider keeps; null: not known. Stripe tells it up to an hour after " +
+			"the payment, and no event says so",
 		"Order.fee": "what the payment provider keeps of all payments and disputes of the order, as far as known; " +
-			"null: not known",
+			"null: not known (yet)",
 		"OrderPayment.paid_at":     "when the buyer paid, or was refunded; null: the refund is not made",
 		"recorded_at":              "when the service recorded it",
 		"recorded_by":              "who recorded it: the id of an API key, or `provider`",

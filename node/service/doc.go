@@ -40,7 +40,7 @@
 //	outsidepayments.go record payments that a shop has received itself
 //	subscriptions.go   subscriptions and their invoices
 //	invoicerefunds.go  refunds of later invoices of subscriptions and of second payments, as the provider says
-//	furtherpayments.go second payments of orders, and requests for refunds of invoices
+//	furtherpayments.go second payments of orders, fees, and requests for refunds of invoices
 //	planchanges.go     changes of what subscriptions pay for
 //	payments.go        lists of the payments of an order
 //	disputes.go        disputes of payments

@@ -28,6 +28,29 @@ func (p *Payments) RecordSecond(ctx context.Context, order licensing.Order, seco
 	return err
 }
 
+// RecordFee stores the fee of a recorded payment of an order, and counts it in the order, in one transaction: the
+// provider may know the fee only after the payment. Of the payment, only its provider, its reference and the fee count.
+// RecordFee is a no-op if the fee is recorded already, or if the order has no record of the payment; see
+// licensing.AddFee.
+func (p *Payments) RecordFee(ctx context.Context, order licensing.Order, paid licensing.Payment) error {
+	if paid.Fee == nil {
+		return nil
+	}
+	fee := *paid.Fee
+	_, err := admitted(ctx, p.core, order.Owner, func(node.Place) (licensing.Result, error) {
+		return p.engine.LockAndSwap(ctx,
+			node.Step{
+				Ref: licensing.PaymentRef(order.Owner, paid.Provider, paid.Reference),
+				Cmd: licensing.AddFee{OrderNo: order.OrderNo, Fee: fee},
+			},
+			node.Step{Ref: licensing.OrderRef(order.Owner, order.OrderNo),
+				Then: func(added licensing.Result) licensing.Command {
+					return licensing.CountFee{New: added.Created, Fee: fee}
+				}})
+	})
+	return err
+}
+
 // RequestReturn records the shop's request to refund an invoice of an order's subscription, under a new number; see
 // licensing.RequestReturn. It returns the number: with once, that of the first request.
 func (p *Payments) RequestReturn(

@@ -47,6 +47,9 @@ var events = []struct {
 	{"invoice.payment_failed", payment.ObjectInvoice},
 	{"customer.subscription.updated", payment.ObjectSubscription},
 	{"customer.subscription.deleted", payment.ObjectSubscription},
+	// Stripe captures a payment after it has succeeded, and then adds the fee to its charge:
+	// https://docs.stripe.com/payments/payment-intents/asynchronous-capture
+	{"charge.updated", payment.ObjectCharge},
 }
 
 // Signed implements [payment.Provider].
@@ -54,7 +57,7 @@ func (p *Provider) Signed(signature string) bool {
 	return len(signature) <= maxSignature && strings.HasPrefix(signature, "t=") && strings.Contains(signature, ",v1=")
 }
 
-// Callback implements [payment.Provider]. It takes events of any version of the API, since it reads only the id and the
+// Callback implements [payment.Provider]. It takes events of any version of the API, since it reads only ids and the
 // metadata of the object.
 //
 // An event about a subscription without our metadata is of no interest: the subscription is of another program of the
@@ -70,6 +73,7 @@ func (p *Provider) Callback(signature string, body []byte) (payment.Object, erro
 		Data   struct {
 			Object struct {
 				ID       string         `json:"id"`
+				Intent   any            `json:"payment_intent"`
 				Metadata map[string]any `json:"metadata"`
 			} `json:"object"`
 		} `json:"data"`
@@ -81,7 +85,7 @@ func (p *Provider) Callback(signature string, body []byte) (payment.Object, erro
 		return payment.Object{}, nil
 	}
 	about := event.Data.Object
-	object := objectOf(event.Type, about.ID)
+	object := objectOf(event.Type, about.ID, about.Intent)
 	_, ours := about.Metadata[metaOrder]
 	if object.Kind == payment.ObjectSubscription && about.Metadata != nil && !ours {
 		return payment.Object{}, nil
@@ -89,11 +93,18 @@ func (p *Provider) Callback(signature string, body []byte) (payment.Object, erro
 	return object, nil
 }
 
-// objectOf returns the object with an id that an event of a type names. It is zero if the event is of no interest.
-func objectOf(event, id string) payment.Object {
+// objectOf returns the object that an event of a type names, from two members of the object in the event: its id, and
+// the payment intent of a charge. It is zero if the event is of no interest.
+func objectOf(event string, id, intent any) payment.Object {
 	for _, e := range events {
-		if e.name == event && id != "" && len(id) <= maxSecret && plain(id) {
-			return payment.Object{Kind: e.kind, ID: id}
+		if e.name != event {
+			continue
+		}
+		if e.kind == payment.ObjectCharge {
+			id = intent
+		}
+		if named, _ := id.(string); named != "" && len(named) <= maxSecret && plain(named) {
+			return payment.Object{Kind: e.kind, ID: named}
 		}
 	}
 	return payment.Object{}

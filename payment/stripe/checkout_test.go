@@ -50,7 +50,8 @@ func TestOneCheckout(t *testing.T) {
 	}
 }
 
-// TestPaidCheckout: the state of a checkout tells everything that the desk compares, and the fee.
+// TestPaidCheckout: the state of a checkout tells everything that the desk compares, and the fee once Stripe has
+// captured the money.
 func TestPaidCheckout(t *testing.T) {
 	f := newFixture(t)
 	order := f.order(4900, "USD")
@@ -63,15 +64,23 @@ func TestPaidCheckout(t *testing.T) {
 	if err := f.fake.Pay(step.Checkout, fakestripe.CardPays); err != nil {
 		t.Fatal(err)
 	}
+	early := f.look(payment.ObjectCheckout, step.Checkout)
+	if early.Outcome != payment.OutcomeDone || early.Fee != nil {
+		t.Errorf("paid, not captured: %+v", early)
+	}
+	f.fake.Advance(time.Minute)
 	paid := f.look(payment.ObjectCheckout, step.Checkout)
 	if paid.Outcome != payment.OutcomeDone || paid.OrderNo != order.OrderNo || paid.Amount != 4900 ||
 		paid.Currency != "USD" || paid.Live || !strings.HasPrefix(paid.Payment, "pi_") || paid.URL != "" ||
 		paid.Fee == nil || *paid.Fee != 172 || paid.At.Before(order.CreatedAt) {
 		t.Errorf("paid: %+v", paid)
 	}
-	if same := f.look(payment.ObjectPayment, paid.Payment); same.Outcome != payment.OutcomeDone ||
-		same.OrderNo != order.OrderNo || same.Amount != 4900 || same.Payment != paid.Payment || *same.Fee != 172 {
-		t.Errorf("payment: %+v", same)
+	for _, kind := range []payment.ObjectKind{payment.ObjectPayment, payment.ObjectCharge} {
+		same := f.look(kind, paid.Payment)
+		if same.Outcome != payment.OutcomeDone || same.Kind != payment.ObjectPayment || same.OrderNo != order.OrderNo ||
+			same.Amount != 4900 || same.Payment != paid.Payment || *same.Fee != 172 {
+			t.Errorf("%s: %+v", kind, same)
+		}
 	}
 	// Stripe repeats the session as it was made. The buyer must not be sent there again.
 	order.Checkout = ""

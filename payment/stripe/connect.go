@@ -3,6 +3,8 @@ package stripe
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	sdk "github.com/stripe/stripe-go/v86"
 )
@@ -13,6 +15,17 @@ const endpoints = "/v1/webhook_endpoints"
 type Endpoint struct {
 	ID     string
 	Secret string // the signing secret, which Stripe tells once
+}
+
+// lacks says which events an endpoint does not send, such as one that an earlier version has made; empty: none.
+func lacks(e *sdk.WebhookEndpoint) string {
+	missing := slices.DeleteFunc(Events(), func(event string) bool {
+		return slices.Contains(e.EnabledEvents, event) || slices.Contains(e.EnabledEvents, "*")
+	})
+	if len(missing) == 0 {
+		return ""
+	}
+	return ", and does not send " + strings.Join(missing, ", ") + ", which you can add in Stripe's dashboard"
 }
 
 // Connect makes a webhook endpoint at Stripe, which sends the events of [Events] in the version of the API that the SDK
@@ -27,8 +40,8 @@ func (p *Provider) Connect(ctx context.Context, url string) (Endpoint, error) {
 	}
 	for _, e := range there.Data {
 		if e.URL == url {
-			return Endpoint{}, fmt.Errorf("the webhook endpoint %s at Stripe has this URL already: copy its "+
-				"signing secret from Stripe's dashboard, or delete it there and run this command again", e.ID)
+			return Endpoint{}, fmt.Errorf("the webhook endpoint %s at Stripe has this URL already%s: copy its "+
+				"signing secret from Stripe's dashboard, or delete it there and run this command again", e.ID, lacks(e))
 		}
 	}
 	made := &sdk.WebhookEndpoint{}

@@ -26,7 +26,8 @@ var errKeyChanged = errors.New("the secret key has changed while Stripe listed t
 func (p *Provider) Events(ctx context.Context, since time.Time, after string) (payment.EventPage, error) {
 	params := &sdk.EventListParams{}
 	for _, e := range events {
-		if e.kind == payment.ObjectRefund || e.kind == payment.ObjectDispute {
+		switch e.kind {
+		case payment.ObjectRefund, payment.ObjectDispute, payment.ObjectCharge:
 			params.Types = append(params.Types, sdk.String(e.name))
 		}
 	}
@@ -53,8 +54,8 @@ func (p *Provider) Events(ctx context.Context, since time.Time, after string) (p
 	for _, event := range list.Data {
 		named := payment.Event{ID: event.ID, At: moment(event.Created)}
 		if event.Data != nil {
-			id, _ := event.Data.Object["id"].(string)
-			named.Object = objectOf(string(event.Type), id)
+			named.Object = objectOf(string(event.Type), event.Data.Object["id"],
+				event.Data.Object["payment_intent"])
 		}
 		page.Events = append(page.Events, named)
 	}

@@ -29,6 +29,8 @@ func (p *Provider) Look(ctx context.Context, object payment.Object) (payment.Sta
 		state, err = p.lookAtDispute(ctx, object.ID)
 	case payment.ObjectInvoice:
 		state, err = p.lookAtInvoice(ctx, object.ID)
+	case payment.ObjectCharge:
+		state, err = p.lookAtCharge(ctx, object.ID)
 	case payment.ObjectSubscription:
 		state, err = p.lookAtSubscription(ctx, object.ID)
 	default:
@@ -139,6 +141,20 @@ func (p *Provider) lookAtPayment(ctx context.Context, id string) (payment.State,
 	return withAmount(state, intent.Amount, intent.Currency)
 }
 
+// lookAtCharge reads the payment intent of a charge. If the intent has no order, its state is that of the invoice that
+// it has paid. It does not ask about the invoice before the fee is known.
+func (p *Provider) lookAtCharge(ctx context.Context, id string) (payment.State, error) {
+	state, err := p.lookAtPayment(ctx, id)
+	if err != nil || state.OrderNo != "" || state.Fee == nil {
+		return state, err
+	}
+	orderNo, invoice, err := p.invoiceOf(ctx, id)
+	if err != nil || orderNo == "" {
+		return state, err
+	}
+	return p.lookAtInvoice(ctx, invoice)
+}
+
 // intent reads a payment intent with its charge and the fee.
 func (p *Provider) intent(ctx context.Context, id string) (*sdk.PaymentIntent, error) {
 	intent := &sdk.PaymentIntent{}
@@ -212,7 +228,8 @@ func withCharged(state payment.State, charge *sdk.Charge) payment.State {
 	return state
 }
 
-// addCharge adds the fee of the charge of a payment, and when the payment was made.
+// addCharge adds the fee of the charge of a payment, and when the payment was made. Stripe makes the balance
+// transaction, which has the fee, up to an hour after the payment.
 func addCharge(state *payment.State, intent *sdk.PaymentIntent) {
 	charge := intent.LatestCharge
 	if charge == nil || charge.Status != sdk.ChargeStatusSucceeded {

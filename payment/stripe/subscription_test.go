@@ -29,7 +29,12 @@ var monthly = licensing.Period{Months: 1}
 // TestSubscription: the checkout leads to the subscription and its first invoice; each renewal is an invoice.
 func TestSubscription(t *testing.T) {
 	f := newFixture(t)
-	order, state := f.subscribed(1000, monthly, fakestripe.CardPays)
+	order, early := f.subscribed(1000, monthly, fakestripe.CardPays)
+	if charge := f.look(payment.ObjectCharge, early.Payment); early.Fee != nil || charge.OrderNo != "" {
+		t.Errorf("not captured: %+v, %+v", early, charge)
+	}
+	f.fake.Advance(time.Minute)
+	state := f.look(payment.ObjectCheckout, order.Checkout)
 	if state.Outcome != payment.OutcomeDone || state.Amount != 1000 || state.Payment == "" || state.Fee == nil ||
 		state.Subscription == "" || state.Invoice == "" || state.PeriodEnd.Sub(state.At) < 27*24*time.Hour {
 		t.Fatalf("checkout: %+v", state)
@@ -39,6 +44,10 @@ func TestSubscription(t *testing.T) {
 		first.Currency != "EUR" || first.Subscription != state.Subscription || first.Payment != state.Payment ||
 		!first.PeriodEnd.Equal(state.PeriodEnd) || first.Fee == nil {
 		t.Errorf("first invoice: %+v", first)
+	}
+	charge := f.look(payment.ObjectCharge, state.Payment)
+	if charge.Object != first.Object || *charge.Fee != *first.Fee {
+		t.Errorf("charge of the first invoice: %+v", charge)
 	}
 	active := f.look(payment.ObjectSubscription, state.Subscription)
 	if active.Outcome != payment.OutcomeDone || active.OrderNo != order.OrderNo || active.Amount != 1000 ||
