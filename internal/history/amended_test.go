@@ -50,9 +50,13 @@ func (i *inspection) changed(orderNo string) bool {
 // that records a change at once, or from that of the first invoice of a period that a change was planned for; its
 // license gets the product in the same revision. In the end an order pays for what the till has changed.
 func (i *inspection) changes(t *timeline) {
-	invoiced := map[paymentAt]invoiceAt{}
+	type invoicedAt struct {
+		revision int64
+		order    string
+	}
+	invoiced := map[invoicedAt]invoiceAt{}
 	for _, writes := range t.invoices {
-		invoiced[paymentAt{writes[0].revision, writes[0].order}] = writes[0]
+		invoiced[invoicedAt{writes[0].revision, writes[0].order}] = writes[0]
 	}
 	for number, s := range i.run.till.subscriptions {
 		if s.changes == nil || !s.begun {
@@ -65,7 +69,7 @@ func (i *inspection) changes(t *timeline) {
 		states := t.orders[number]
 		for n, now := range states {
 			if n > 0 {
-				i.replanned(&states[n-1].billed, now, invoiced[paymentAt{now.revision, number}])
+				i.replanned(&states[n-1].billed, now, invoiced[invoicedAt{now.revision, number}])
 			}
 			if now.key.IsZero() {
 				continue

@@ -125,6 +125,7 @@ func (b *till) look(object payment.Object) (payment.State, time.Duration, error)
 	}
 	for _, s := range b.sessions {
 		if s != nil && (s.ID == object.ID || object.Kind == payment.ObjectPayment && s.Payment == object.ID) {
+			b.tellFee(s)
 			state := *s
 			state.Object = object
 			return state, delay, nil

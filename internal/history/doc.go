@@ -28,6 +28,7 @@
 //	bank_test.go              a payment provider that outlives the nodes
 //	checkouts_test.go         orders that buyers pay in checkouts, the provider with checkouts, and seeded bugs
 //	seconds_test.go           second payments of orders, and their seeded bugs
+//	fees_test.go              fees that the provider tells after the payments, and their seeded bugs
 //	subscriptions_test.go     orders that start subscriptions, their invoices, and their seeded bugs
 //	amendments_test.go        subscriptions that the shop ends, resumes and changes
 //	amended_test.go           what must hold between two revisions of these, and their seeded bugs

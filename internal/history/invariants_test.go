@@ -10,8 +10,8 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	// linearizable, counts, acknowledged, explained, writers, facts, grace, doubt, revocations, orders, books, returns,
-	// subscriptions, disputes, keys, events, notices, feed or internal
+	// linearizable, counts, acknowledged, explained, writers, facts, grace, doubt, revocations, orders, books, fees,
+	// returns, subscriptions, disputes, keys, events, notices, feed or internal
 	check string
 	text  string
 }
@@ -69,6 +69,7 @@ func (r *run) inspect(t *timeline) []violation {
 	i.aliases(t)
 	i.trials(t)
 	i.payments(t)
+	i.fees(t)
 	i.sandbox(t)
 	i.rolledOut(t)
 	i.books(t)

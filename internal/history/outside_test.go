@@ -65,10 +65,12 @@ func (r *run) record(orderNo, reference string, number, recorder int) {
 type paymentAt struct {
 	revision int64
 	order    string
+	id       string
+	fee      int64 // 0: not known
 }
 
-// payments: the record of a payment is written once, with the order that is paid with it, and no two orders are paid
-// with one reference.
+// payments: the record of a payment is made with the order that is paid with it, and no two orders are paid with one
+// reference. The record changes at most once, when its fee is known.
 func (i *inspection) payments(t *timeline) {
 	paidWith := map[string]string{}
 	for number, states := range t.orders {
@@ -82,7 +84,8 @@ func (i *inspection) payments(t *timeline) {
 		}
 		paidWith[name] = number
 		paid := states[slices.IndexFunc(states, func(s *orderAt) bool { return s.paid != 0 })]
-		if writes := t.payments[name]; len(writes) != 1 || writes[0] != (paymentAt{paid.revision, number}) {
+		if writes := t.payments[name]; len(writes) == 0 || writes[0].revision != paid.revision ||
+			writes[0].order != number || len(writes) > 2 || len(writes) == 2 && writes[0].fee != 0 {
 			i.add("payments", "%s was paid with %q, whose record was written at %+v: %+v", number, last.payment, writes,
 				paid)
 		}

@@ -71,6 +71,7 @@ type orderAt struct {
 	quantity, issued         int
 	seed                     licensing.KeySeed
 	refundDue                bool
+	fee                      int64 // the sum of the known fees
 	sums                     refundSums
 	disputes                 string // the ids of the open disputes
 	disputed                 bool   // the state of a dispute has changed
@@ -325,14 +326,15 @@ func (t *timeline) replay(
 					t.invoices[name] = append(t.invoices[name], m.invoice(revision))
 				case licensing.KindOfSecond:
 					t.seconds[name] = append(t.seconds[name], secondAt{revision, m.text(1), m.text(3),
-						int64(m.varints[4]), int64(m.varints[19])})
+						int64(m.varints[4]), int64(m.varints[19]), int64(m.varints[11])})
 				case licensing.KindOfInvoiceRefund:
 					further[m.text(1)] = true
 					t.returned[name] = append(t.returned[name], m.returnedAt(revision))
 				case licensing.KindOfDispute:
 					t.disputes[name] = append(t.disputes[name], m.dispute(revision))
 				default:
-					t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1)})
+					t.payments[name] = append(t.payments[name], paymentAt{revision, m.text(1), m.text(3),
+						int64(m.varints[11])})
 				}
 			}
 		case "sb":
@@ -570,6 +572,7 @@ func (o *orderAt) decode(value []byte) error {
 	if key := m.text(29); key != "" {
 		o.upgradeOf = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
 	}
+	o.fee = int64(m.varints[59])
 	o.refundDue = m.varints[20] != 0 || m.varints[36] != 0
 	o.sums = refundSums{
 		paid: int64(m.varints[34]), refunded: int64(m.varints[35]), refunding: int64(m.varints[36]),

@@ -60,6 +60,7 @@ type secondAt struct {
 	revision         int64
 	order, id        string
 	amount, returned int64
+	fee              int64 // 0: not known
 }
 
 // openReturns returns what an order says is to go back of second payments, by payment.
