@@ -71,6 +71,10 @@ image-check: ## Run the steps of the Dockerfile without an engine, and compare t
 openapi: ## Write docs/reference/openapi.yaml, and the tables of api.md, from the routes and types of handlers.
 	go test ./internal/apidoc -run IsCurrent -update
 
+.PHONY: released
+released: ## Keep the API document as the released one: from then on, no change may break its clients. Run it for a release.
+	go test ./internal/apidoc -run TestReleasedDocumentStillHolds -release
+
 .PHONY: typescript-check
 typescript-check: ## Compile and run examples/typescript, whose client is made from the API document. Needs npm.
 	examples/typescript/check
