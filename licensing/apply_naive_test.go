@@ -149,6 +149,9 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 			}
 		}
 	case licensing.ApplyTerms:
+		if c.ProductID != app || c.StartedAt.Before(noon) { // of another product, or before the license was issued
+			break
+		}
 		most := c.Terms.MaxDevices
 		if c.Applies&licensing.RolloutMaxDevices != 0 && most != n.max && (most == 0 || len(n.devices) <= most) {
 			n.max, n.allowedOver = most, 0

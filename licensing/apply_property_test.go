@@ -141,8 +141,10 @@ func drawHappening(t *rapid.T, kinds string) happening {
 		return fixed(licensing.UpdateLicense{Target: target, MaxDevices: new(rapid.IntRange(0, 5).Draw(t, "max"))})
 	case "roll":
 		return fixed(licensing.ApplyTerms{
-			Target:  target,
-			Applies: licensing.RolloutTerms(rapid.IntRange(1, 1023).Draw(t, "terms")),
+			Target:    target,
+			ProductID: rapid.SampledFrom([]string{app, app, app, "other"}).Draw(t, "product"),
+			StartedAt: rapid.SampledFrom([]time.Time{noon, noon.Add(day), noon.Add(-1)}).Draw(t, "began"),
+			Applies:   licensing.RolloutTerms(rapid.IntRange(1, 1023).Draw(t, "terms")),
 			Terms: licensing.Terms{
 				InactiveAfter: drawInactive(t), Match: drawMatch(t), Receipts: drawReceiptTerms(t),
 				MaxDevices: rapid.IntRange(0, 5).Draw(t, "max"),

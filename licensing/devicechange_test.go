@@ -131,7 +131,7 @@ func TestComponentsAreDropped(t *testing.T) {
 	for name, command := range map[string]licensing.Command{
 		"removal":   licensing.RemoveDevice{Target: ours, Device: "laptop"},
 		"redaction": licensing.RedactLicense{Target: ours},
-		"rollout":   licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutMatch},
+		"rollout":   rolls(licensing.Terms{}, licensing.RolloutMatch),
 	} {
 		r := matching()
 		r.Metadata = &licensing.Metadata{}

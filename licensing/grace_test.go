@@ -39,10 +39,10 @@ func TestGrace(t *testing.T) {
 		{"revoked", licensing.RevokeLicense{Target: ours}, noon, licensing.Revoked, "license_revoked",
 			"license_revoked"},
 		{"renewed", licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(day)}, noon, licensing.Activated, "", ""},
-		{"another grace", licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutGrace,
-			Terms: licensing.Terms{Grace: licensing.Period{Days: 9}}}, over, licensing.Expired, "", "license_expired"},
-		{"no grace any more", licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutGrace}, noon,
-			licensing.Expired, "license_expired", "license_expired"},
+		{"another grace", rolls(licensing.Terms{Grace: licensing.Period{Days: 9}}, licensing.RolloutGrace), over,
+			licensing.Expired, "", "license_expired"},
+		{"no grace any more", rolls(licensing.Terms{}, licensing.RolloutGrace), noon, licensing.Expired,
+			"license_expired", "license_expired"},
 	} {
 		r := graced("laptop")
 		if c.edit != nil {
@@ -91,8 +91,7 @@ func TestRecordedGrace(t *testing.T) {
 	if expire(4*day, 0, time.Time{}); r.Changed {
 		t.Error("the end of the grace was recorded twice")
 	}
-	must(t, &r, licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutGrace,
-		Terms: licensing.Terms{Grace: licensing.Period{Days: 2}}}, over)
+	must(t, &r, rolls(licensing.Terms{Grace: licensing.Period{Days: 2}}, licensing.RolloutGrace), over)
 	if r.License.InGrace(noon.Add(day)) {
 		t.Error("a shorter grace brought the license back")
 	}

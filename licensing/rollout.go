@@ -86,17 +86,21 @@ func (o *Rollout) Status() RolloutStatus {
 // UnderWay reports whether a rollout has begun and has not ended.
 func (o *Rollout) UnderWay() bool { return !o.StartedAt.IsZero() && o.EndedAt.IsZero() }
 
-// InRollout reports whether the product's rollout changes a license. A trial keeps its terms. An upgraded trial got its
-// terms at the upgrade, so a rollout that began earlier does not change the license.
-func (p *Product) InRollout(l *License) bool {
-	return l.ProductID == p.ID && !l.CreatedAt.After(p.Rollout.StartedAt) && !l.IsTrial() &&
-		!l.UpgradedAt.After(p.Rollout.StartedAt)
+// InRollout reports whether the product's rollout changes a license.
+func (p *Product) InRollout(l *License) bool { return l.inRollout(p.ID, p.Rollout.StartedAt) }
+
+// inRollout reports whether a rollout of a product that began at a time changes the license. A trial keeps its terms.
+// An upgraded trial, and a license that got another product, got their terms then, so a rollout that began earlier does
+// not change them.
+func (l *License) inRollout(productID string, began time.Time) bool {
+	return l.ProductID == productID && !l.CreatedAt.After(began) && !l.IsTrial() && !l.UpgradedAt.After(began)
 }
 
 // ApplyTerms returns the command that applies the terms of the product's rollout to a license.
 func (p *Product) ApplyTerms(l *License) ApplyTerms {
 	o := &p.Rollout
-	return ApplyTerms{Target: Target{Key: l.Key, Caller: p.Owner, By: o.By}, Terms: o.Terms, Applies: o.Applies}
+	return ApplyTerms{Target: Target{Key: l.Key, Caller: p.Owner, By: o.By}, ProductID: p.ID, StartedAt: o.StartedAt,
+		Terms: o.Terms, Applies: o.Applies}
 }
 
 // BeginRollout begins a rollout of the present terms of a product. It changes nothing if the same rollout is under way:
@@ -202,11 +206,14 @@ func (r *Record) setRollout(o Rollout) Result {
 }
 
 // ApplyTerms gives a license some terms of its product, whatever state the license is in. It removes no device: if more
-// devices are bound than the terms allow, the license keeps its device limit.
+// devices are bound than the terms allow, the license keeps its device limit. It is a no-op if the license is not in
+// the rollout any more, for example since a subscription has given it another product: see Product.InRollout.
 type ApplyTerms struct {
 	Target
-	Terms   Terms
-	Applies RolloutTerms
+	ProductID string    // of the rollout
+	StartedAt time.Time // of the rollout
+	Terms     Terms
+	Applies   RolloutTerms
 }
 
 // DeviceID is empty: no device is touched.
@@ -231,9 +238,12 @@ func (c ApplyTerms) KeepsLimit(l *License) bool {
 		(most != 0 && l.CurrentDevices > most || l.Lease.DevicesProblem(most) != "")
 }
 
-// changed returns a license with the terms.
+// changed returns a license with the terms, if it is in the rollout.
 func (c ApplyTerms) changed(before *License) License {
 	l := *before
+	if !l.inRollout(c.ProductID, c.StartedAt) {
+		return l
+	}
 	if c.Applies&RolloutEntitlements != 0 {
 		l.Terms = c.Terms.Version
 	}

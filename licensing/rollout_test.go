@@ -1,6 +1,7 @@
 package licensing_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,11 @@ import (
 	"licet/internal/depth"
 	"licet/licensing"
 )
+
+// rolls returns the command of a rollout that has begun at noon, and concerns the license of these tests.
+func rolls(terms licensing.Terms, applies licensing.RolloutTerms) licensing.ApplyTerms {
+	return licensing.ApplyTerms{Target: ours, ProductID: app, StartedAt: noon, Terms: terms, Applies: applies}
+}
 
 // TestApplyTerms gives licenses terms of a product, each set of terms alone and all together. Only these terms change,
 // with one event, and the second time nothing does.
@@ -47,7 +53,7 @@ func TestApplyTerms(t *testing.T) {
 			}
 		}
 		want.Sequence++
-		cmd := licensing.ApplyTerms{Target: ours, Terms: terms, Applies: all}
+		cmd := rolls(terms, all)
 		must(t, &r, cmd, noon)
 		if diff := cmp.Diff(want, *r.License); diff != "" || len(r.Events) != 1 ||
 			r.Events[0].Type != licensing.EventLicenseUpdated {
@@ -69,6 +75,33 @@ func TestApplyTerms(t *testing.T) {
 		licensing.ReasonLicenseNotFound)
 }
 
+// TestApplyTermsToOthers: a rollout changes no license that has left it since the license was listed, or that was never
+// in it.
+func TestApplyTermsToOthers(t *testing.T) {
+	cmd := rolls(licensing.Terms{Version: 7, MaxDevices: 100},
+		licensing.RolloutEntitlements|licensing.RolloutMaxDevices)
+	for name, edit := range map[string]func(*licensing.License){
+		"another product":    func(l *licensing.License) { l.ProductID = "basic" },
+		"issued later":       func(l *licensing.License) { l.CreatedAt = noon.Add(time.Millisecond) },
+		"upgraded later":     func(l *licensing.License) { l.UpgradedAt = noon.Add(time.Millisecond) },
+		"a trial":            func(l *licensing.License) { l.Trial = licensing.TrialName{1} },
+		"issued just then":   nil,
+		"upgraded just then": func(l *licensing.License) { l.Trial, l.UpgradedAt = licensing.TrialName{1}, noon },
+	} {
+		r := licensed(func(l *licensing.License) { l.CreatedAt = noon })
+		if edit != nil {
+			edit(r.License)
+		}
+		was, concerned := *r.License, strings.HasSuffix(name, "just then")
+		growth := licensing.GrowthOf(cmd, &r, noon)
+		got := must(t, &r, cmd, noon)
+		if r.Changed != concerned || (*r.License != was) != concerned || got.License != *r.License ||
+			(growth != licensing.NoGrowth) != concerned {
+			t.Errorf("%s: changed %v, growth %v: %+v", name, r.Changed, growth, *r.License)
+		}
+	}
+}
+
 // TestApplyTermsLowersRemovals: where end users have removed more devices this month than the terms allow, they may
 // remove no more.
 func TestApplyTermsLowersRemovals(t *testing.T) {
@@ -78,8 +111,8 @@ func TestApplyTermsLowersRemovals(t *testing.T) {
 	for _, device := range []string{"laptop", "phone"} {
 		must(t, &r, licensing.DeactivateDevice{Target: ours, Device: device}, noon)
 	}
-	must(t, &r, licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutRemovals,
-		Terms: licensing.Terms{SelfService: licensing.SelfService{RemovalsPerMonth: 1}}}, noon)
+	must(t, &r, rolls(licensing.Terms{SelfService: licensing.SelfService{RemovalsPerMonth: 1}},
+		licensing.RolloutRemovals), noon)
 	if l := r.License; l.Removals.Count != 1 || l.SelfService.RemovalsPerMonth != 1 || !l.SelfService.Allowed {
 		t.Errorf("the license is %+v", *l)
 	}
@@ -107,8 +140,8 @@ func TestApplyTermsKeepsDevices(t *testing.T) {
 		r := licensed(func(l *licensing.License) {
 			l.MaxDevices, l.AllowedOver, l.CurrentDevices = c.before, c.over, c.bound
 		})
-		cmd := licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutMaxDevices | licensing.RolloutEntitlements,
-			Terms: licensing.Terms{MaxDevices: c.terms, Version: 7}}
+		cmd := rolls(licensing.Terms{MaxDevices: c.terms, Version: 7},
+			licensing.RolloutMaxDevices|licensing.RolloutEntitlements)
 		if keeps := cmd.KeepsLimit(r.License); keeps != c.keeps {
 			t.Errorf("%+v: keeps its limit: %v", c, keeps)
 		}
@@ -124,8 +157,7 @@ func TestApplyTermsKeepsDevices(t *testing.T) {
 func TestApplyTermsToLeases(t *testing.T) {
 	for terms, after := range map[int]int{0: 3, licensing.MaxLeasedDevices + 1: 3, licensing.MaxLeasedDevices: 10_000} {
 		r := floating(nil)
-		must(t, &r, licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutMaxDevices,
-			Terms: licensing.Terms{MaxDevices: terms}}, noon)
+		must(t, &r, rolls(licensing.Terms{MaxDevices: terms}, licensing.RolloutMaxDevices), noon)
 		if got := r.License.MaxDevices; got != after {
 			t.Errorf("with %d in the terms, its limit is %d, want %d", terms, got, after)
 		}
@@ -156,8 +188,7 @@ func TestApplyTermsToLengths(t *testing.T) {
 			*t = terms(t.Length*time.Second, t.Longest*time.Second)
 		}
 		r := licensed(func(l *licensing.License) { l.Lease = c.before })
-		cmd := licensing.ApplyTerms{Target: ours, Applies: c.applies, Terms: licensing.Terms{Lease: c.terms}}
-		must(t, &r, cmd, noon)
+		must(t, &r, rolls(licensing.Terms{Lease: c.terms}, c.applies), noon)
 		if got := r.License.Lease; got != c.after || r.Changed != (c.before != c.after) {
 			t.Errorf("%b of %+v on %+v: %+v, changed %v", c.applies, c.terms, c.before, got, r.Changed)
 		}
@@ -166,8 +197,7 @@ func TestApplyTermsToLengths(t *testing.T) {
 	r := floating(nil)
 	must(t, &r, licensing.Activate{Target: ours, Device: "laptop"}, noon)
 	end := r.Devices["laptop"].Device.LeaseEnd
-	must(t, &r, licensing.ApplyTerms{Target: ours, Applies: both,
-		Terms: licensing.Terms{Lease: terms(licensing.MinLease, licensing.MinLease)}}, noon)
+	must(t, &r, rolls(licensing.Terms{Lease: terms(licensing.MinLease, licensing.MinLease)}, both), noon)
 	must(t, &r, licensing.Activate{Target: ours, Device: "laptop"}, noon.Add(time.Second))
 	if got := r.Devices["laptop"].Device.LeaseEnd; !got.Equal(end) {
 		t.Errorf("shorter leases move the end of a lease from %v to %v", end, got)

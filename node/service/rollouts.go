@@ -198,10 +198,12 @@ func (r *Rollouts) roll(
 	var updated, failed atomic.Int64
 	var overBudget atomic.Bool
 	all, err := r.doEach(ctx, refs, func(ctx context.Context, ref licensing.Ref) error {
-		_, err := r.engine.DoInBackground(ctx, ref, commands[ref])
+		result, err := r.engine.DoInBackground(ctx, ref, commands[ref])
 		switch reason := licensing.ReasonOf(err); {
 		case err == nil:
-			updated.Add(1)
+			if p.InRollout(&result.License) {
+				updated.Add(1)
+			}
 		case reason == licensing.ReasonAccountBudgetReached:
 			overBudget.Store(true)
 			return node.ErrOwnerBusy // the other licenses may need no budget

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -200,6 +201,50 @@ func TestRolloutLeavesLaterLicenses(t *testing.T) {
 		t.Errorf("the rollout counts %+v", o.Counts)
 	}
 	l.want("at the end", rolledProduct, map[string]int{`5 {"level":2}`: 70, `4 {"level":3}`: 1})
+}
+
+// planChanging is a store in which the first license of each page of a rollout gets another product, right after the
+// page was listed.
+type planChanging struct {
+	store.Store
+	change func(licensing.LicenseKey)
+}
+
+func (s planChanging) ListLicenses(
+	ctx context.Context, owner licensing.Owner, of licensing.Customer, page store.Page,
+	keep func(*store.LicenseView) bool,
+) (store.List[store.LicenseView], error) {
+	list, err := s.Store.ListLicenses(ctx, owner, of, page, keep)
+	if len(list.Items) > 0 {
+		s.change(list.Items[0].License.Key)
+	}
+	return list, err
+}
+
+// TestRolloutLeavesOtherProducts: a license that gets another product after the rollout has listed it keeps the terms
+// of that product.
+func TestRolloutLeavesOtherProducts(t *testing.T) {
+	l := newRolloutLab(t, 10)
+	l.put(rolledProduct, 5, `{"level":2}`)
+	basic, err := l.Product(t.Context(), l.owner, "other")
+	nodetest.WantError(t, err, nil)
+	n := l.node(planChanging{l.store, func(key licensing.LicenseKey) {
+		ref := licensing.LicenseRef(key)
+		loaded, err := l.store.Load(t.Context(), store.Want{Ref: ref})
+		if nodetest.WantError(t, err, nil); loaded[0].Record.License.ProductID == "other" {
+			return
+		}
+		_, err = licensing.Apply(&loaded[0].Record, licensing.ExtendLicense{Plan: &licensing.Plan{
+			ProductID: "other", Terms: basic.Terms}}, l.Now())
+		nodetest.WantError(t, err, nil)
+		l.commit(store.Write{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record})
+	}})
+	n.begin(false)
+	if o := l.await(licensing.RolloutDone); o.Counts != (licensing.RolloutCounts{Licenses: 10, Updated: 9}) {
+		t.Errorf("the rollout counts %+v", o.Counts)
+	}
+	l.want("at the end", rolledProduct, map[string]int{`5 {"level":2}`: 9})
+	l.want("at the end", "other", map[string]int{`3 {"level":1}`: 6})
 }
 
 // TestCanceledRollout ends at the next page.

@@ -116,8 +116,8 @@ func testDue(t *testing.T, f fixture) {
 	soon(day(18).Add(-time.Millisecond))
 	soon(day(18), a)
 	f.step(a, licensing.GiveNotice{Now: day(18), Days: "\x07"}, day(18))
-	f.step(a, licensing.ApplyTerms{Target: key(a), Applies: licensing.RolloutGrace,
-		Terms: licensing.Terms{Grace: licensing.Period{Days: 3}}}, day(18))
+	f.step(a, licensing.ApplyTerms{Target: key(a), ProductID: "pro", StartedAt: day(18),
+		Applies: licensing.RolloutGrace, Terms: licensing.Terms{Grace: licensing.Period{Days: 3}}}, day(18))
 	soon(day(24))
 	soon(day(25), a)
 	f.step(a, licensing.ExpireLicense{Before: day(25)}, day(25))
