@@ -151,10 +151,15 @@ func (s *runner) read(
 	// If a caller has meanwhile been answered that the outcome is unknown, its call must not run on this snapshot:
 	// the snapshot may hold changes that came after that answer.
 	calls = stillWanted(calls)
-	if lapsedBy.IsZero() && s.needsSearch(&loaded[0].Record, calls) {
+	at, err := s.timeOfTurn()
+	switch {
+	case err != nil:
+		answerAll(calls, err)
+		return loaded[0], nil
+	case lapsedBy.IsZero() && needsSearch(&loaded[0].Record, calls, &at):
 		return loaded[0], calls
 	}
-	return loaded[0], s.answerUnchanging(&loaded[0], calls)
+	return loaded[0], s.answerUnchanging(&loaded[0], calls, &at)
 }
 
 // load loads records. The snapshots hold as of the time before the read: the answer may come late.

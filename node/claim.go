@@ -136,11 +136,11 @@ func (c *Claim) Change(now time.Time, err error, writes ...store.Write) *store.C
 // CommitClaim stores the outcome of a request, and then returns err. If another request was first, CommitClaim
 // stores nothing and returns ErrClaimTaken.
 func (s *runner) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
-	now, failed := s.timeOfTurn()
+	at, failed := s.timeOfTurn()
 	if failed != nil {
 		return failed
 	}
-	change := c.Change(now, err, writes...)
+	change := c.Change(at.now, err, writes...)
 	if change == nil {
 		return err
 	}
@@ -171,7 +171,12 @@ func (s *runner) answerClaimed(ctx context.Context, ref licensing.Ref, c *call) 
 			c.fail(err)
 			return
 		}
-		fold := s.foldOne(ref, known[0], c)
+		at, err := s.timeOfTurn()
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		fold := s.foldOne(ref, known[0], c, &at)
 		var writes []store.Write
 		if fold.worthSwap {
 			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}

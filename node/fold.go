@@ -58,18 +58,11 @@ func (s *runner) answerFold(f foldResult, calls []*call) {
 // fold runs calls one by one on a snapshot, whose record it may change, as long as the changes fit one request; see
 // foldBytes. A call that panics gets ErrInternal, and the fold starts again without the call, which may have left
 // the record half changed.
-func (s *runner) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call) foldResult {
+func (s *runner) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call, at *turnTime) foldResult {
 	if len(calls) == 1 {
-		return s.foldOne(ref, snapshot, calls[0])
+		return s.foldOne(ref, snapshot, calls[0], at)
 	}
 	var poisoned map[int]struct{}
-	now, err := s.timeOfTurn()
-	if err != nil {
-		for _, c := range calls {
-			c.refused(err)
-		}
-		return foldResult{run: len(calls)}
-	}
 again:
 	record := snapshot.Record.Clone()
 	worthSwap, bytes := false, 0
@@ -81,7 +74,7 @@ again:
 			continue
 		}
 		events := len(record.Events)
-		if s.run(ref, &record, c, now, snapshot.AsOf) {
+		if s.run(ref, &record, c, at, snapshot.AsOf) {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
 			}
@@ -110,14 +103,9 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 }
 
 // foldOne is a fold of one call, as most folds are.
-func (s *runner) foldOne(ref licensing.Ref, snapshot store.Snapshot, c *call) foldResult {
-	now, err := s.timeOfTurn()
-	if err != nil {
-		c.refused(err)
-		return foldResult{run: 1}
-	}
+func (s *runner) foldOne(ref licensing.Ref, snapshot store.Snapshot, c *call, at *turnTime) foldResult {
 	record := snapshot.Record
-	if s.run(ref, &record, c, now, snapshot.AsOf) {
+	if s.run(ref, &record, c, at, snapshot.AsOf) {
 		return foldResult{run: 1}
 	}
 	return foldResult{record, 1, record.Changed}
@@ -125,32 +113,29 @@ func (s *runner) foldOne(ref licensing.Ref, snapshot store.Snapshot, c *call) fo
 
 // run runs a call on a record, unless a limit refuses the call. It leaves the outcome in the call, and reports whether
 // the call has panicked.
-func (s *runner) run(ref licensing.Ref, record *licensing.Record, c *call, now, asOf time.Time) (panicked bool) {
+func (s *runner) run(
+	ref licensing.Ref, record *licensing.Record, c *call, at *turnTime, asOf time.Time,
+) (panicked bool) {
 	if s.lacksReceipt(record, c) {
 		return c.refused(licensing.ErrClockInDoubt)
 	}
-	s.noteClock(record, c.cmd)
+	at.note(record, c.cmd)
 	if s.Space() != store.SpaceFree {
-		return s.runInReserve(ref, record, c, now, asOf)
+		return s.runInReserve(ref, record, c, at, asOf)
 	}
-	growth := licensing.GrowthOf(c.cmd, record, now)
+	growth := licensing.GrowthOf(c.cmd, record, at.now)
 	if err := s.overBudget(ref, record, c, growth); err != nil {
 		return c.refused(err)
 	}
-	if err := s.limits.refuse(record, c, growth, now); err != nil {
+	if err := s.limits.refuse(record, c, growth, at.now); err != nil {
 		return c.refused(err)
 	}
-	return s.apply(record, c.cmd, now, asOf, &c.outcome)
+	return s.apply(record, c.cmd, at, asOf, &c.outcome)
 }
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
 // returns the other calls.
-func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call) []*call {
-	now, err := s.timeOfTurn()
-	if err != nil {
-		answerAll(calls, err)
-		return nil
-	}
+func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call, at *turnTime) []*call {
 	var rest []*call
 	var record *licensing.Record // a copy of the snapshot's record; nil: to be made
 	for _, c := range calls {
@@ -158,9 +143,9 @@ func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call) []*ca
 			c.fail(licensing.ErrClockInDoubt)
 			continue
 		}
-		s.noteClock(&snapshot.Record, c.cmd)
-		growth := licensing.GrowthOf(c.cmd, &snapshot.Record, now)
-		if licensing.StoresDevice(&snapshot.Record, c.cmd, growth, now) { // so don't find that out on a copy
+		at.note(&snapshot.Record, c.cmd)
+		growth := licensing.GrowthOf(c.cmd, &snapshot.Record, at.now)
+		if licensing.StoresDevice(&snapshot.Record, c.cmd, growth, at.now) { // so don't find that out on a copy
 			rest = append(rest, c)
 			continue
 		}
@@ -168,7 +153,7 @@ func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call) []*ca
 			record = new(snapshot.Record.Clone())
 		}
 		var outcome Answer
-		switch panicked := s.apply(record, c.cmd, now, snapshot.AsOf, &outcome); {
+		switch panicked := s.apply(record, c.cmd, at, snapshot.AsOf, &outcome); {
 		case panicked:
 			c.fail(licensing.ErrInternal)
 			record = nil
@@ -200,9 +185,10 @@ func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
 // another node may have voided the document since. The zero time stands for now. After a panic, the outcome is
 // ErrInternal, and the record may be half changed.
 func (s *runner) apply(
-	record *licensing.Record, cmd licensing.Command, now, asOf time.Time, outcome *Answer,
+	record *licensing.Record, cmd licensing.Command, at *turnTime, asOf time.Time, outcome *Answer,
 ) (panicked bool) {
-	s.noteClock(record, cmd)
+	at.note(record, cmd)
+	now := at.now
 	record.Documents = nil
 	if record.DatesDocument(cmd) != 0 {
 		record.Documents = s.cfg.Clocks.Documents()
@@ -218,14 +204,6 @@ func (s *runner) apply(
 		*outcome = Answer{Err: licensing.ErrInternal}
 	}
 	return !returned
-}
-
-// noteClock notes in a record whether this node may act by its clock, if a command depends on that. So does the growth
-// of an activation that takes the slot of an inactive device.
-func (s *runner) noteClock(record *licensing.Record, cmd licensing.Command) {
-	if record.NeedsClock(cmd) {
-		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
-	}
 }
 
 func answerAll(calls []*call, err error) {

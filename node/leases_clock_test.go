@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,37 @@ func TestWrongClockGivesNoLease(t *testing.T) {
 					t.Errorf("the node that was wrong gives %v", got.LeaseLeft)
 				}
 			})
+		}
+	}
+}
+
+// TestOneVerdictForATurn: if a node stops or begins to act by its clock in the middle of a turn, it refuses no device
+// as if it had looked for lapsed leases.
+func TestOneVerdictForATurn(t *testing.T) {
+	const devices = 17 // so that a search must read the devices
+	var looks atomic.Int32
+	wall := time.Now()
+	comparison := nodetest.NewComparison(func() (time.Time, time.Duration) {
+		if looks.Add(-1) == 0 {
+			return wall.Add(10 * time.Second), 0
+		}
+		return wall, 0
+	})
+	nodetest.MeetNodes(comparison, 0, 0)
+	clock := &nodetest.Clock{}
+	n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock),
+		func(cfg *service.Config) { cfg.Clocks = comparison })
+	for look := int32(1); look <= 12; look++ {
+		key := floating(t, n, devices)
+		for i := range devices {
+			nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+		}
+		clock.Advance(lease + licensing.LeaseGuard)
+		looks.Store(look)
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, "another")
+		looks.Store(0)
+		if licensing.ReasonOf(err) == licensing.ReasonDeviceLimitReached {
+			t.Errorf("the clock steps at look %d: %v", look, err)
 		}
 	}
 }

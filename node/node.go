@@ -112,11 +112,37 @@ func New(cfg Config) *Node {
 // Now returns the time as records keep it: UTC, in whole milliseconds.
 func (s *runner) Now() time.Time { return s.cfg.Clock().UTC().Truncate(time.Millisecond) }
 
+// turnTime is the time for commands of a turn, and whether the node may act by it. One verdict holds for a fold and for
+// the search before it: a node that acts by time in the fold, and did not in the search, would refuse devices of a
+// license whose lapsed leases it has not looked for.
+type turnTime struct {
+	now        time.Time
+	clocks     *clocks.Comparison
+	asked      bool
+	actsByTime bool // if asked
+}
+
 // timeOfTurn returns the time for the commands of a turn. It fails if the node must refuse every request because of its
 // clock: commands wait for their turn, and the clock may be set meanwhile.
-func (s *runner) timeOfTurn() (time.Time, error) {
+func (s *runner) timeOfTurn() (turnTime, error) {
 	now := s.Now() // before the check, which notices a step since the last comparison
-	return now, s.cfg.Clocks.Refusal()
+	return turnTime{now: now, clocks: s.cfg.Clocks}, s.cfg.Clocks.Refusal()
+}
+
+// acts reports whether the node may act by the time. It asks once: most commands need no verdict.
+func (t *turnTime) acts() bool {
+	if !t.asked {
+		t.asked, t.actsByTime = true, t.clocks.Untrusted() == nil
+	}
+	return t.actsByTime
+}
+
+// note notes in a record whether the node may act by the time, if a command depends on that. So does the growth of an
+// activation that takes the slot of an inactive device.
+func (t *turnTime) note(record *licensing.Record, cmd licensing.Command) {
+	if record.NeedsClock(cmd) {
+		record.ActsByTime = t.acts()
+	}
 }
 
 // LicenseKeys returns what makes, reads and writes the license keys of the store.

@@ -140,7 +140,7 @@ func (s *runner) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step) 
 func (s *runner) applySteps(
 	steps []Step, snapshots []store.Snapshot,
 ) (answer licensing.Result, writes []store.Write, err error) {
-	now, err := s.timeOfTurn()
+	at, err := s.timeOfTurn()
 	if err != nil {
 		return licensing.Result{}, nil, err
 	}
@@ -148,7 +148,7 @@ func (s *runner) applySteps(
 	for i, step := range steps {
 		record := snapshots[i].Record
 		var outcome Answer
-		panicked := s.apply(&record, step.command(answer, before), now, snapshots[i].AsOf, &outcome)
+		panicked := s.apply(&record, step.command(answer, before), &at, snapshots[i].AsOf, &outcome)
 		before = outcome.Result
 		switch {
 		case panicked:

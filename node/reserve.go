@@ -33,9 +33,9 @@ func (s *runner) Space() store.Space { return s.cfg.Queries.Space() }
 // device stores nothing but its lease and the day of its receipt. It bounds the other changes of each owner, since each
 // of them is a write too.
 func (s *runner) runInReserve(
-	ref licensing.Ref, record *licensing.Record, c *call, now, asOf time.Time,
+	ref licensing.Ref, record *licensing.Record, c *call, at *turnTime, asOf time.Time,
 ) (panicked bool) {
-	growth := licensing.GrowthOf(c.cmd, record, now)
+	growth := licensing.GrowthOf(c.cmd, record, at.now)
 	if growth > licensing.UrgentGrowth {
 		if err := s.RefuseGrowth(); err != nil {
 			return c.refused(err)
@@ -44,7 +44,7 @@ func (s *runner) runInReserve(
 	if err := s.overBudget(ref, record, c, growth); err != nil {
 		return c.refused(err)
 	}
-	who, limited := changerOf(ref, record, c.cmd, now)
+	who, limited := changerOf(ref, record, c.cmd, at.now)
 	limited = limited && !c.counted && s.Space() == store.SpaceReserve // a full store refuses the changes itself
 	if limited {
 		if err := s.changes.refuse(who); err != nil {
@@ -53,7 +53,7 @@ func (s *runner) runInReserve(
 	}
 	changed := record.Changed
 	record.Changed = false
-	panicked = s.apply(record, licensing.WithoutRefresh(c.cmd), now, asOf, &c.outcome)
+	panicked = s.apply(record, licensing.WithoutRefresh(c.cmd), at, asOf, &c.outcome)
 	if limited && (record.Changed || c.kind == kindClaimed) {
 		s.changes.count(who)
 		c.counted = true

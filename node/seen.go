@@ -177,13 +177,13 @@ func (s *runner) swapSeen(ctx context.Context, ref licensing.Ref, seen []licensi
 			}
 			snapshot = loaded[0]
 		}
-		now, err := s.timeOfTurn()
+		at, err := s.timeOfTurn()
 		if err != nil {
 			return err
 		}
 		record := snapshot.Record
 		for _, cmd := range seen {
-			if s.apply(&record, cmd, now, snapshot.AsOf, new(Answer)) {
+			if s.apply(&record, cmd, &at, snapshot.AsOf, new(Answer)) {
 				return licensing.ErrInternal
 			}
 		}

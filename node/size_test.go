@@ -25,8 +25,12 @@ func TestNewDevicesAreNotCopied(t *testing.T) {
 		Devices: licensing.Devices{"new": {Device: licensing.Device{ID: "new"}}},
 	}}
 	calls := []*call{{cmd: licensing.Activate{Device: "new"}}}
+	at, err := n.timeOfTurn()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var rest []*call
-	if got := testing.AllocsPerRun(100, func() { rest = n.answerUnchanging(&snapshot, calls) }); got > 1 {
+	if got := testing.AllocsPerRun(100, func() { rest = n.answerUnchanging(&snapshot, calls, &at) }); got > 1 {
 		t.Errorf("%v allocations, want at most 1", got)
 	}
 	if len(rest) != 1 || snapshot.Record.License.CurrentDevices != 0 {

@@ -59,8 +59,14 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 			}
 			is = proven
 		}
+		at, err := s.timeOfTurn()
+		if err != nil {
+			answerAll(calls, err)
+			calls = nil
+			continue
+		}
 		if lapsedBy.IsZero() {
-			switch calls, lapsedBy = s.maySearch(&snapshot.Record, calls); {
+			switch calls, lapsedBy = s.maySearch(&snapshot.Record, calls, &at); {
 			case len(calls) == 0:
 				continue
 			case !lapsedBy.IsZero():
@@ -68,7 +74,7 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 				continue
 			}
 		}
-		fold := s.fold(ref, snapshot, calls)
+		fold := s.fold(ref, snapshot, calls, &at)
 		if fold.run < len(calls) {
 			later = slices.Concat(calls[fold.run:], later)
 			calls = calls[:fold.run:fold.run]
@@ -121,18 +127,19 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 // maySearch refuses calls that need lapsed leases or inactive devices that a snapshot does not have, if their license
 // or owner has used up its limit. It returns the other calls, and up to which time they need such devices; zero: they
 // need none.
-func (s *runner) maySearch(record *licensing.Record, calls []*call) (rest []*call, lapsedBy time.Time) {
-	if !s.needsSearch(record, calls) {
+func (s *runner) maySearch(
+	record *licensing.Record, calls []*call, at *turnTime,
+) (rest []*call, lapsedBy time.Time) {
+	if !needsSearch(record, calls, at) {
 		return calls, time.Time{}
 	}
-	now := s.Now()
 	for _, c := range calls {
-		if record.SearchesDevices(c.cmd, len(calls), now) {
+		if record.SearchesDevices(c.cmd, len(calls), at.now) {
 			if err := s.limits.refuseSearch(record.License, c); err != nil {
 				c.fail(err)
 				continue
 			}
-			lapsedBy = record.LapsedBy(now)
+			lapsedBy = record.LapsedBy(at.now)
 		}
 		rest = append(rest, c)
 	}
@@ -140,14 +147,13 @@ func (s *runner) maySearch(record *licensing.Record, calls []*call) (rest []*cal
 }
 
 // needsSearch reports whether a call needs lapsed leases or inactive devices that a snapshot does not have.
-func (s *runner) needsSearch(record *licensing.Record, calls []*call) bool {
+func needsSearch(record *licensing.Record, calls []*call, at *turnTime) bool {
 	if record.License == nil || !record.License.ActsByTime() {
 		return false
 	}
-	now := s.Now()
-	record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
+	record.ActsByTime = at.acts()
 	return slices.ContainsFunc(calls, func(c *call) bool {
-		return record.SearchesDevices(c.cmd, len(calls), now)
+		return record.SearchesDevices(c.cmd, len(calls), at.now)
 	})
 }
 
