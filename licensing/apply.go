@@ -110,7 +110,6 @@ type Record struct {
 	ReceiptKeys *ReceiptKeys
 	Payment     *Payment // replaced, and never changed in place
 	Sandbox     *SandboxOrder
-	Removed     bool // delete the license, which is as it was
 
 	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
 	NewAliases []AliasName
@@ -122,13 +121,19 @@ type Record struct {
 	// the license of a trial. The same transaction stores them.
 	Issued        []*License
 	IssuedDevices Devices
-	// Leases says which leases of the license are known; ActsByTime, whether the node may act by its clock, see
-	// clockInDoubt, stampAt and receiptsOut. The engine sets it before each command that needs it: see NeedsClock.
-	Leases     KnownLeases
+	// Leases says which leases of the license are known.
+	Leases KnownLeases
+	// Behind is by how much the latest of the nodes' clocks is ahead of the node's clock, at most, if not ActsByTime;
+	// negative: unknown. The engine sets it along with ActsByTime, see seenAt.
+	Behind time.Duration
+	// ActsByTime says whether the node may act by its clock, see clockInDoubt, stampAt and receiptsOut. The engine sets
+	// it before each command that needs it: see NeedsClock.
 	ActsByTime bool
 	// Listening reports whether the license's or the trial's owner has an endpoint for activations. Only then are
 	// their events recorded. The store sets it: see store.Store.
 	Listening bool
+	// Removed: delete the license, which is as it was.
+	Removed bool
 	// Changed reports whether the record differs from the stored one.
 	Changed bool
 	// Touched reports whether the record differs in when devices were last seen. That alone does not

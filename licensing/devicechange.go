@@ -60,8 +60,8 @@ func (c *Activate) change(r *Record, from, to *DeviceEntry, now time.Time) {
 	if c.Named {
 		d.Name, d.Named = c.Name, true
 	}
-	if now.After(d.LastSeenAt) {
-		d.LastSeenAt = now
+	if seen := r.seenAt(now); seen.After(d.LastSeenAt) {
+		d.LastSeenAt = seen
 	}
 	from.Device, from.Bound, from.Changed = Device{ID: previous.ID}, false, true
 	to.Device, to.Bound, to.Changed, r.Changed = d, true, true, true

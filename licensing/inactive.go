@@ -40,6 +40,25 @@ func (l *License) losesInactive() bool {
 	return !l.InactiveAfter.IsZero() && !l.Lease.Leased() && l.MaxDevices > 0 && l.MaxDevices <= MaxInactiveDevices
 }
 
+// seenAt returns the time at which a device is seen now. A node that must not act by its clock takes the latest of the
+// nodes' clocks for a license that loses inactive devices: any of the clocks may be right, and a time that is too early
+// would let the device be removed too early.
+func (r *Record) seenAt(now time.Time) time.Time {
+	if r.ActsByTime || !r.License.losesInactive() {
+		return now
+	}
+	return now.Add(max(r.Behind, 0))
+}
+
+// seenInDoubt refuses to bind a device of a license that loses inactive devices on a node that must not act by its
+// clock, and knows no other clock. A bound device goes on: the node stores no earlier time for it.
+func (r *Record) seenInDoubt() error {
+	if r.License.losesInactive() && !r.ActsByTime && r.Behind < 0 {
+		return ErrClockInDoubt
+	}
+	return nil
+}
+
 // keepsSeen reports whether an activation or validation of a bound device is answered only once its time is stored.
 // Without that, a device could be removed although it was seen: other times are stored later, and may be lost.
 func (l *License) keepsSeen(d *Device, now time.Time) bool {

@@ -189,6 +189,51 @@ func TestSeenIsKept(t *testing.T) {
 	}
 }
 
+// TestSeenInDoubt: a node that must not act by its clock stores when a device was seen by the latest of the nodes'
+// clocks. If it knows no other clock, it binds no device, and bound devices go on.
+func TestSeenInDoubt(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		behind, unseen time.Duration
+		acts           bool
+		bound, seen    time.Duration // after noon: when a new device and a bound device were seen
+		refused        bool
+	}{
+		{"a clock that is behind", 40 * day, 31 * day, false, 40 * day, 40 * day, false},
+		{"the latest clock", 0, 31 * day, false, 0, 0, false},
+		{"by time", 40 * day, 31 * day, true, 0, 0, false},
+		{"no other clock", -1, 31 * day, false, 0, 0, true},
+		{"no other clock, and an earlier time than before", -1, -day, false, 0, day, true},
+	} {
+		r := fading(map[string]time.Duration{"laptop": 50 * day, "phone": c.unseen})
+		r.License.MaxDevices = 3
+		r.ActsByTime, r.Behind = c.acts, c.behind
+		must(t, &r, licensing.Activate{Target: ours, Device: "phone"}, noon)
+		if got := r.Devices["phone"].Device.LastSeenAt; !got.Equal(noon.Add(c.seen)) {
+			t.Errorf("%s: the phone was seen at %v", c.name, got)
+		}
+		tv := licensing.Activate{Target: ours, Device: "tv"}
+		if c.refused {
+			refuses(t, &r, tv, noon, licensing.ReasonUnavailable)
+			continue
+		}
+		must(t, &r, tv, noon)
+		if d := r.Devices["tv"].Device; !d.LastSeenAt.Equal(noon.Add(c.bound)) || !d.BoundAt.Equal(noon) {
+			t.Errorf("%s: the new device is %+v", c.name, d)
+		}
+	}
+}
+
+// TestChangesInDoubt: a device that comes back with another id keeps its slot on a node that knows no other clock.
+func TestChangesInDoubt(t *testing.T) {
+	r := matching()
+	r.License.InactiveAfter, r.ActsByTime, r.Behind = licensing.Period{Days: 30}, false, -1
+	activate := licensing.Activate{Target: ours, Device: "tv", Components: r.Devices["laptop"].Device.Components}
+	if got := must(t, &r, activate, noon); got.Bound || !r.Devices["tv"].Bound || r.Devices["laptop"].Bound {
+		t.Errorf("the result is %+v, bound are %v", got, boundTo(&r))
+	}
+}
+
 func TestPeriodBefore(t *testing.T) {
 	for period, want := range map[licensing.Period]time.Time{
 		{Days: 30}:                        noon.Add(-30 * day),

@@ -93,10 +93,15 @@ func (c *Activate) refusal(r *Record, now time.Time) error {
 	if err := l.checkKey(c.Key, held, nil, now); err != nil {
 		return err
 	}
-	if unusable := l.unusable(c.ProductID, held || c.changes(r, now) != nil, now); unusable != nil {
+	has := held || c.changes(r, now) != nil // a device slot
+	if unusable := l.unusable(c.ProductID, has, now); unusable != nil {
 		return unusable
 	}
-	return cmp.Or(r.clockInDoubt(), r.receiptInDoubt(c.Receipt))
+	doubt := cmp.Or(r.clockInDoubt(), r.receiptInDoubt(c.Receipt))
+	if doubt == nil && !has {
+		doubt = r.seenInDoubt()
+	}
+	return doubt
 }
 
 func (c Activate) apply(r *Record, now time.Time) (result Result, err error) {
@@ -141,16 +146,17 @@ func (c *Activate) activate(r *Record, entry *DeviceEntry, now time.Time) (bound
 
 // bind binds a device that is not bound, until the end of its lease, if there is one.
 func (c *Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
-	l := r.License
-	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now, LeaseEnd: leaseEnd}
+	l, seen := r.License, r.seenAt(now)
+	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: seen,
+		LeaseEnd: leaseEnd}
 	if !leaseEnd.IsZero() {
 		entry.Device.LastSeenAt = l.Reissues.seenAt(now)
 	}
 	if r.matches() {
 		entry.Device.Components = c.Components
 	}
-	if now.Before(l.seenFrom()) {
-		l.SeenFrom = now
+	if seen.Before(l.seenFrom()) {
+		l.SeenFrom = seen
 	}
 	entry.Bound, entry.Changed, r.Changed = true, true, true
 	l.CurrentDevices++
@@ -179,7 +185,7 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	l, err := c.license(r)
 	d := &r.Devices[c.Device].Device
 	return err == nil && l.checkKey(c.Key, true, nil, now) == nil && l.unusable(c.ProductID, true, now) == nil &&
-		c.refreshes(d, now) && (c.renames(d) || c.recomposes(r, d))
+		c.refreshes(d, r.seenAt(now)) && (c.renames(d) || c.recomposes(r, d))
 }
 
 // refresh notes that a bound device was seen, and stores a new name and new components along with that: all at most
@@ -187,8 +193,8 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 // used. A clock that is behind changes nothing. A new LastSeenAt alone makes the record Changed only if keepsSeen says
 // so: else it is stored along with other changes, or by a Seen command.
 func (c *Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
-	d, kept := &entry.Device, r.License.keepsSeen(&entry.Device, now)
-	refreshes := c.refreshes(d, now)
+	d, seen := &entry.Device, r.seenAt(now)
+	kept, refreshes := r.License.keepsSeen(d, seen), c.refreshes(d, seen)
 	if !refreshes && !kept {
 		return
 	}
@@ -199,12 +205,12 @@ func (c *Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 		d.Components, r.Changed = c.Components, true
 	}
 	r.Changed = r.Changed || kept
-	d.LastSeenAt, r.Touched, entry.Changed = now, true, true
+	d.LastSeenAt, r.Touched, entry.Changed = seen, true, true
 }
 
 // refreshes reports whether SeenStep has passed since a bound device was seen last.
-func (c *Activate) refreshes(d *Device, now time.Time) bool {
-	return now.Sub(d.LastSeenAt) >= max(c.SeenStep, time.Millisecond)
+func (c *Activate) refreshes(d *Device, seen time.Time) bool {
+	return seen.Sub(d.LastSeenAt) >= max(c.SeenStep, time.Millisecond)
 }
 
 // renames reports whether the command has another name for a bound device.

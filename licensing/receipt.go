@@ -94,6 +94,18 @@ func (d *DocumentClock) Time(now time.Time) time.Time {
 	return now.Add(-d.Ahead)
 }
 
+// Behind returns by how much the latest of the nodes' clocks is ahead of the node's clock, at most; negative: the
+// clocks are not compared.
+func (d *DocumentClock) Behind() time.Duration {
+	switch {
+	case d == nil:
+		return 0
+	case d.Apart == math.MaxInt64:
+		return -1
+	}
+	return d.Apart - d.Ahead
+}
+
 // Earlier returns the DocumentClock for documents about a record that was read a time ago.
 func (d *DocumentClock) Earlier(ago time.Duration) *DocumentClock {
 	switch {

@@ -141,7 +141,7 @@ func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 	license.Trial = c.Name
 	devices := Devices{c.Device: {Device: Device{ID: c.Device}}}
 	issued := Record{License: license, Devices: devices, Listening: r.Listening, ActsByTime: r.ActsByTime,
-		Documents: r.Documents, Leases: KnownLeases{All: true, Every: true}}
+		Behind: r.Behind, Documents: r.Documents, Leases: KnownLeases{All: true, Every: true}}
 	if c.BuyerEmail != "" {
 		issued.Metadata = &Metadata{Customer: Customer{BuyerEmail: c.BuyerEmail}, Changed: true}
 	}

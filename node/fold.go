@@ -119,7 +119,7 @@ func (s *runner) run(
 	if s.lacksReceipt(record, c) {
 		return c.refused(licensing.ErrClockInDoubt)
 	}
-	at.note(record, c.cmd)
+	at.noteFor(c.cmd, record)
 	if s.Space() != store.SpaceFree {
 		return s.runInReserve(ref, record, c, at, asOf)
 	}
@@ -143,7 +143,7 @@ func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call, at *t
 			c.fail(licensing.ErrClockInDoubt)
 			continue
 		}
-		at.note(&snapshot.Record, c.cmd)
+		at.noteFor(c.cmd, &snapshot.Record)
 		growth := licensing.GrowthOf(c.cmd, &snapshot.Record, at.now)
 		if licensing.StoresDevice(&snapshot.Record, c.cmd, growth, at.now) { // so don't find that out on a copy
 			rest = append(rest, c)
@@ -187,7 +187,7 @@ func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
 func (s *runner) apply(
 	record *licensing.Record, cmd licensing.Command, at *turnTime, asOf time.Time, outcome *Answer,
 ) (panicked bool) {
-	at.note(record, cmd)
+	at.noteFor(cmd, record)
 	now := at.now
 	record.Documents = nil
 	if record.DatesDocument(cmd) != 0 {

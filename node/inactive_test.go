@@ -151,6 +151,47 @@ func TestWrongClockRemovesNoDevice(t *testing.T) {
 	}
 }
 
+// TestClockBehindKeepsDevices: a node whose clock is behind notes when it has seen a device by the latest clock, so no
+// node removes the device early. A node that has compared no clock binds no device.
+func TestClockBehindKeepsDevices(t *testing.T) {
+	for _, devices := range []int{3, 17} {
+		t.Run(fmt.Sprint(devices, " devices"), func(t *testing.T) {
+			t.Parallel()
+			clock := &nodetest.Clock{}
+			began := clock.Now()
+			comparison := nodetest.NewComparison(func() (wall time.Time, elapsed time.Duration) {
+				now := clock.Now()
+				return now, now.Sub(began)
+			})
+			n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock),
+				func(cfg *service.Config) { cfg.Clocks = comparison })
+			key := losing(t, n, devices)
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "too early")
+			nodetest.WantError(t, err, licensing.ErrClockInDoubt)
+			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.WantError(t, n.ActsByTime(), nil)
+			for i := range devices - 1 {
+				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+			}
+			nodetest.MeetNodes(comparison, inactive) // a second node says that it is later
+			nodetest.MustActivate(t, n, key, "new")
+			for i := 1; i < devices-1; i++ {
+				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+			}
+
+			clock.Advance(inactive) // the second node was right
+			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.WantError(t, n.ActsByTime(), nil)
+			nodetest.MustActivate(t, n, key, "another")
+			wantFull(t, n, key, "one more")
+			if _, ids := nodetest.Devices(t, n, key); ids["device 0"] || !ids["device 1"] || !ids["new"] {
+				t.Errorf("bound are %v", ids)
+			}
+		})
+	}
+}
+
 // TestDeviceIsChangedOnce: many activations with the components of one bound device give it a new id as often as the
 // terms allow, whichever node they come to; the device never takes a second slot that way.
 func TestDeviceIsChangedOnce(t *testing.T) {

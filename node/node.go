@@ -118,8 +118,9 @@ func (s *runner) Now() time.Time { return s.cfg.Clock().UTC().Truncate(time.Mill
 type turnTime struct {
 	now        time.Time
 	clocks     *clocks.Comparison
-	asked      bool
-	actsByTime bool // if asked
+	asked      bool // most commands need no verdict
+	actsByTime bool
+	behind     time.Duration // see licensing.Record
 }
 
 // timeOfTurn returns the time for the commands of a turn. It fails if the node must refuse every request because of its
@@ -129,19 +130,22 @@ func (s *runner) timeOfTurn() (turnTime, error) {
 	return turnTime{now: now, clocks: s.cfg.Clocks}, s.cfg.Clocks.Refusal()
 }
 
-// acts reports whether the node may act by the time. It asks once: most commands need no verdict.
-func (t *turnTime) acts() bool {
+// note notes in a record whether the node may act by the time, or else by how much its clock may be behind.
+func (t *turnTime) note(record *licensing.Record) {
 	if !t.asked {
-		t.asked, t.actsByTime = true, t.clocks.Untrusted() == nil
+		t.asked = true
+		if t.actsByTime = t.clocks.Untrusted() == nil; !t.actsByTime {
+			t.behind = t.clocks.Documents().Behind()
+		}
 	}
-	return t.actsByTime
+	record.ActsByTime, record.Behind = t.actsByTime, t.behind
 }
 
-// note notes in a record whether the node may act by the time, if a command depends on that. So does the growth of an
-// activation that takes the slot of an inactive device.
-func (t *turnTime) note(record *licensing.Record, cmd licensing.Command) {
+// noteFor is note if a command depends on that, or its growth: that of an activation that takes the slot of an inactive
+// device does.
+func (t *turnTime) noteFor(cmd licensing.Command, record *licensing.Record) {
 	if record.NeedsClock(cmd) {
-		record.ActsByTime = t.acts()
+		t.note(record)
 	}
 }
 

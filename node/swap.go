@@ -151,7 +151,7 @@ func needsSearch(record *licensing.Record, calls []*call, at *turnTime) bool {
 	if record.License == nil || !record.License.ActsByTime() {
 		return false
 	}
-	record.ActsByTime = at.acts()
+	at.note(record)
 	return slices.ContainsFunc(calls, func(c *call) bool {
 		return record.SearchesDevices(c.cmd, len(calls), at.now)
 	})

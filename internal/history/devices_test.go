@@ -119,10 +119,7 @@ func (s state) stepIdle(in input, out output) (states []state) {
 	if lost {
 		now = span{now.from - lateFar, now.to + lateFar}
 	}
-	at := s.idle.stamp
-	if !out.Doubt {
-		at = span{max(now.from, at.from), max(now.to, at.to)}
-	}
+	at := span{max(now.from, s.idle.stamp.from), max(now.to, s.idle.stamp.to)}
 	bit := uint64(1) << in.Device
 	leads := func(n state, reason, invalid licensing.Reason, removed bool) {
 		switch {
@@ -153,6 +150,10 @@ func (s state) stepIdle(in input, out output) (states []state) {
 		leads(s, "", "", false)
 	case in.Action == validate:
 		leads(s, "", licensing.NotBound, false)
+	case out.Doubt: // such a node knows no other clock, and binds no device
+		if lost {
+			states = append(states, s)
+		}
 	case s.count() < s.max:
 		leads(s.takes(in.Device, now, out), "", "", false)
 	default:
@@ -389,8 +390,13 @@ func TestModelOfDevices(t *testing.T) {
 			at(3, 4, bind(1), after(full(1, 1), gone))}},
 		{"removed by a clock in doubt", false, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
 			at(3, 4, bind(1), doubtful(ok(1, 1), gone))}},
-		{"full by a clock in doubt", true, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
+		{"full by a clock in doubt", false, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
 			at(3, 4, bind(1), doubtful(full(1, 1), gone))}},
+		{"bound by a clock in doubt", false, history{loses(2), at(1, 2, bind(0), after(ok(1, 2), 0)),
+			at(3, 4, bind(1), doubtful(ok(2, 2), 0))}},
+		{"seen by a clock in doubt", true, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
+			at(3, 4, bind(0), doubtful(ok(1, 1), gone)), at(5, 6, valid(0), doubtful(ok(1, 1), gone)),
+			at(7, 8, bind(1), after(full(1, 1), gone))}},
 		{"seen again", true, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
 			at(3, 4, valid(0), after(ok(1, 1), day)), at(5, 6, bind(1), after(full(1, 1), 2*day))}},
 		{"removed although seen again", false, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),

@@ -61,8 +61,9 @@ func (p *process) sweepInDoubt() {
 	p.again(5, 20, p.node.RecordLicenseEnds, p.node.GiveNotices, p.node.RemoveLapsedLeases, p.node.SweepTrials)
 }
 
-// doubt: no revision that the doubtful node has written gives or renews a lease, moves the stamp or records an end. It
-// follows that the node has removed no device by its clock: see lapsed.
+// doubt: no revision that the doubtful node has written gives or renews a lease, binds a device to a license that loses
+// inactive devices, moves the stamp or records an end. It follows that the node has removed no device by its clock: see
+// lapsed.
 func (i *inspection) doubt(key licensing.LicenseKey, states []*licenseAt) {
 	for n, s := range states[1:] {
 		before := states[n]
@@ -75,6 +76,11 @@ func (i *inspection) doubt(key licensing.LicenseKey, states []*licenseAt) {
 		for id, end := range s.ends {
 			if before.ends[id] != end {
 				i.add("doubt", "%s: a node gave %s a lease by a clock in doubt: %s, then %s", key, id, before, s)
+			}
+		}
+		for id := range s.devices {
+			if s.inactiveAfter != 0 && before.devices[id] == 0 {
+				i.add("doubt", "%s: a node bound %s by a clock in doubt: %s, then %s", key, id, before, s)
 			}
 		}
 	}

@@ -28,7 +28,8 @@
 //     not proven to differ from each other. Such a majority needs three nodes.
 //   - Any other node serves, and does not act by time. It gives and renews no leases: their ends would be as wrong as
 //     its clock. It makes no lists of revocations. It dates receipts and sets of receipt keys by the earliest of the
-//     nodes' clocks, see licensing.DocumentClock. So of two nodes that differ, both make them, and date them alike.
+//     nodes' clocks, see licensing.DocumentClock. So of two nodes that differ, both make them, and date them alike. It
+//     notes when a device was seen by the latest clock, if inactive devices of the license are removed.
 //
 // So two nodes that act by time differ by at most 2 × MaxApart = 4.8 s: two majorities of the same nodes have a node in
 // common, and each of the two nodes is within MaxApart of this node. That also holds while nodes join or leave.
