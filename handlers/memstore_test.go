@@ -463,7 +463,9 @@ func (s *memStore) Due(
 }
 
 // EachLeased looks at every license.
-func (s *memStore) EachLeased(_ context.Context, slot licensing.Slot, each func(*licensing.License)) error {
+func (s *memStore) EachLeased(
+	_ context.Context, slot licensing.Slot, _ time.Time, each func(*licensing.License),
+) error {
 	defer s.read()()
 	for _, stored := range s.records {
 		if l := stored.record.License; l != nil && licensing.SlotOf(l.Owner) == slot && !l.LeasesUntil.IsZero() {

@@ -18,16 +18,36 @@ import (
 // lapsedPage is how many devices one read of a search for lapsed leases returns.
 const lapsedPage = 1000
 
-// EachLeased calls each for the licenses of a slot in the index of leases, as of about one revision.
-func (s *Store) EachLeased(ctx context.Context, slot licensing.Slot, each func(*licensing.License)) error {
-	index := keyspace.DueIndexOf(licensing.DueLeases)
-	prefix, revision := keyspace.InSlot(slot, index.Family), int64(0)
-	for from, more := prefix, true; more; {
-		page, err := s.etcd.Page(ctx, "list_leased", from, clientv3.GetPrefixRangeEnd(prefix), lapsedPage, revision)
+// EachLeased calls each for the licenses of a slot that have leases, as of about one revision: at one revision, a
+// license is in one index of due work.
+func (s *Store) EachLeased(
+	ctx context.Context, slot licensing.Slot, now time.Time, each func(*licensing.License),
+) error {
+	revision := int64(0)
+	for _, kind := range licensing.LeasedKinds() {
+		if err := s.eachLeased(ctx, slot, kind, store.LeasedSpan(kind, now), &revision, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachLeased is EachLeased for the licenses in an index. It reads the index at a revision; 0: at the present one, which
+// it sets.
+func (s *Store) eachLeased(
+	ctx context.Context, slot licensing.Slot, kind licensing.DueKind, span store.DueSpan, revision *int64,
+	each func(*licensing.License),
+) error {
+	due, index := dueRange(kind, span), keyspace.DueIndexOf(kind)
+	prefix := keyspace.InSlot(slot, index.Family)
+	for from, more := keyspace.InSlot(slot, due.From), true; more; {
+		page, err := s.etcd.Page(ctx, "list_leased", from, keyspace.InSlot(slot, due.To), lapsedPage, *revision)
 		if err != nil {
 			return err
 		}
-		revision = page.Header.Revision
+		if *revision == 0 {
+			*revision = page.Header.Revision
+		}
 		var ids []licensing.LicenseID
 		for _, kv := range page.Kvs {
 			if _, ref, ok := index.Decode(slot, string(kv.Key[len(prefix):]), kv.Value); ok {
@@ -46,7 +66,7 @@ func (s *Store) EachLeased(ctx context.Context, slot licensing.Slot, each func(*
 	return nil
 }
 
-// readLeased calls each for licenses that exist and can be read; verify reports the others.
+// readLeased calls each for the licenses with leases among some. verify reports the licenses that can't be read.
 func (s *Store) readLeased(ctx context.Context, ids []licensing.LicenseID, each func(*licensing.License)) error {
 	reads := make([][]byte, len(ids))
 	for i, id := range ids {
@@ -58,7 +78,8 @@ func (s *Store) readLeased(ctx context.Context, ids []licensing.LicenseID, each 
 	}
 	for i, id := range ids {
 		if kv := etcd.First(r.responses, i); kv != nil {
-			if license, err := layout.DecodeLicense(id, kv.Value); err == nil {
+			license, err := layout.DecodeLicense(id, kv.Value)
+			if err == nil && license.License.Lease.Leased() && license.License.CurrentDevices > 0 {
 				each(&license.License)
 			}
 		}

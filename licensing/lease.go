@@ -299,5 +299,8 @@ func (l *License) leasesDue() Due {
 	return Due{Kind: DueLeases, At: l.LeasesUntil.Add(LeaseGuard)}
 }
 
+// LeasedKinds returns the kinds of work of which one may be due first on a license with leases, see License.Due.
+func LeasedKinds() []DueKind { return []DueKind{DueLeases, DueLicenseNotice, DueLicenseEnd, DueTrial} }
+
 // WholeSeconds returns a lease's length in seconds, rounded down, so that no client counts on more than it has.
 func WholeSeconds(d time.Duration) int { return int(min(d/time.Second, math.MaxInt32)) }

@@ -227,7 +227,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	nodetest.MustActivate(t, n, key, fmt.Sprint("device ", devices-1)) // a renewal is not limited
 }
 
-// TestLeasesInUse: the nodes count the leases in use of each product, in all slots.
+// TestLeasesInUse: the nodes count the leases in use of each product, in all slots, whatever is due first on a license.
 func TestLeasesInUse(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	n := nodetest.New(t, nodetest.OpenWith(t, nodetest.OwnEtcd(t)), func(cfg *service.Config) {
@@ -241,6 +241,11 @@ func TestLeasesInUse(t *testing.T) {
 			}
 		}
 	}
+	// The notice of a license a day before its end is due before its lease ends.
+	ending, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: "floating-3", Quantity: 1,
+		ExpiresAt: time.Now().Add(inactiveDay + lease/2).UTC().Truncate(time.Millisecond)})
+	nodetest.WantError(t, err, nil)
+	nodetest.MustActivate(t, n, ending[0].License.Key, "device")
 	nodetest.WantError(t, n.CountLeases(nodetest.Context(t)), nil)
 	series := func(product string, count int) string {
 		return fmt.Sprintf("licet_leases_in_use{account=%q,mode=%q,product=%q} %d\n",
@@ -249,7 +254,7 @@ func TestLeasesInUse(t *testing.T) {
 	scrape := httptest.NewRecorder()
 	metrics.Handler(reg).ServeHTTP(scrape, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	got := scrape.Body.String()
-	if strings.Count(got, "\nlicet_leases_in_use{") != 2 || !strings.Contains(got, series("floating-3", 4)) ||
+	if strings.Count(got, "\nlicet_leases_in_use{") != 2 || !strings.Contains(got, series("floating-3", 5)) ||
 		!strings.Contains(got, series("floating-40", 40)) {
 		t.Error(got)
 	}

@@ -38,14 +38,20 @@ func (c *LeaseCounts) CountLeases(ctx context.Context) error {
 	if began.Before(c.notBefore) {
 		return nil
 	}
-	slots, err := c.cfg.Queries.DueSlots(ctx, licensing.DueLeases, store.DueSpan{})
-	if err != nil {
-		return err
+	var slots []licensing.Slot
+	for _, kind := range licensing.LeasedKinds() {
+		some, err := c.cfg.Queries.DueSlots(ctx, kind, store.LeasedSpan(kind, began))
+		if err != nil {
+			return err
+		}
+		slots = append(slots, some...)
 	}
+	slices.Sort(slots)
+	slots = slices.Compact(slots)
 	counts := make(map[leasedProduct]int)
 	// Always the same turn: if slots changed hands, two nodes would count them, or none, until both have counted again.
 	for _, slot := range c.ownSlots(slots, time.Unix(0, 0)) {
-		err := c.cfg.Queries.EachLeased(ctx, slot, func(l *licensing.License) {
+		err := c.cfg.Queries.EachLeased(ctx, slot, began, func(l *licensing.License) {
 			counts[leasedProduct{l.Owner, l.ProductID}] += l.CurrentDevices
 		})
 		if err != nil {

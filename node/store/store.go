@@ -88,9 +88,9 @@ type Queries interface {
 	Due(ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span DueSpan, from string,
 		limit int) (DuePage, error)
 
-	// EachLeased calls each for the licenses of a slot that have leases, except those whose end comes before that of
-	// their leases. It remembers none of them.
-	EachLeased(ctx context.Context, slot licensing.Slot, each func(*licensing.License)) error
+	// EachLeased calls each for the licenses of a slot that have leases, once for each. It remembers none of them. It
+	// reads all licenses with work that is due within LeasedSpan.
+	EachLeased(ctx context.Context, slot licensing.Slot, now time.Time, each func(*licensing.License)) error
 
 	// ReadRevocations reads entries of an owner's list of revocations. The reading is linearizable.
 	ReadRevocations(ctx context.Context, owner licensing.Owner, want RevocationsWanted) (Revocations, error)
@@ -228,6 +228,15 @@ type Outcome struct {
 type DueSpan struct {
 	Since time.Time // the zero time: from the earliest on
 	Until time.Time // the zero time: to the latest
+}
+
+// LeasedSpan returns the times at which work of a kind can be due, as the first work, on a license that has leases now.
+// No lease is longer than licensing.MaxLease, so work that is due later is not the first.
+func LeasedSpan(kind licensing.DueKind, now time.Time) DueSpan {
+	if kind == licensing.DueLeases {
+		return DueSpan{}
+	}
+	return DueSpan{Until: now.Add(licensing.MaxLease + time.Hour)} // clocks differ by less than the hour
 }
 
 // DuePage is a page of records for which work is due.

@@ -71,7 +71,7 @@ func testLeases(t *testing.T, f fixture) {
 	counted := func() {
 		t.Helper()
 		got := 0
-		err := f.store.EachLeased(f.context(), licensing.SlotOf(l.Owner), func(leased *licensing.License) {
+		err := f.store.EachLeased(f.context(), licensing.SlotOf(l.Owner), created, func(leased *licensing.License) {
 			if leased.Key.ID() == l.Key.ID() { // other tests use the same slot
 				got += leased.CurrentDevices
 			}
