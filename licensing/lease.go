@@ -291,6 +291,12 @@ func (LapseLeases) apply(r *Record, now time.Time) (Result, error) {
 	return Result{License: *r.License}, nil
 }
 
+// LeasesLapsed reports whether LapseLeases has something to do, as far as LeasesUntil says.
+func (l *License) LeasesLapsed(now time.Time) bool {
+	due := l.leasesDue()
+	return due.Kind != 0 && !due.At.After(now)
+}
+
 // leasesDue returns when the lapsed leases of the license are to be removed.
 func (l *License) leasesDue() Due {
 	if l.LeasesUntil.IsZero() {

@@ -9,9 +9,13 @@ import (
 )
 
 // GiveNotices plans and records the events license.expiring, see licensing.GiveNotice. It also records the ends of the
-// licenses whose events are planned, and the ends of graces.
+// licenses whose events are planned, and the ends of graces. A license is in one index of due work, so GiveNotices also
+// removes lapsed leases; in the reserve, it does only that.
 func (s *Sweeps) GiveNotices(ctx context.Context) error {
-	if s.engine.Space() != store.SpaceFree {
+	switch s.engine.Space() {
+	case store.SpaceReserve:
+		return s.lapseInReserve(ctx, licensing.DueLicenseNotice)
+	case store.SpaceFull:
 		return errNoSpace
 	}
 	now, err := s.timeToActBy()
@@ -22,6 +26,9 @@ func (s *Sweeps) GiveNotices(ctx context.Context) error {
 	record := licensing.ExpireLicense{Before: now.Add(-s.cfg.ExpiryMargin)}
 	step := func(ctx context.Context, ref licensing.Ref) error {
 		result, err := s.engine.DoInBackground(ctx, ref, record)
+		if err == nil && result.License.LeasesLapsed(now) {
+			err = s.lapse(ctx, ref, now)
+		}
 		if err != nil || !result.License.NoticeDue(now) {
 			return err
 		}

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/node"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -103,6 +105,38 @@ func TestNotices(t *testing.T) {
 	for i, l := range last {
 		if !l.GraceRecorded.Equal(l.GraceEndsAt()) || l.InGrace(l.ExpiresAt) {
 			t.Errorf("license %d after its grace: %+v", i, l)
+		}
+	}
+}
+
+// TestLapsedLeasesBesideNotices: the lapsed leases of a license whose notice is overdue are removed in the pass that
+// gives the notice. While the store is almost full and takes no notices, that pass removes them all the same.
+func TestLapsedLeasesBesideNotices(t *testing.T) {
+	for _, space := range []store.Space{store.SpaceFree, store.SpaceReserve} {
+		clock := &nodetest.Clock{}
+		tight := &tightStore{Store: nodetest.OpenStore(t)}
+		n := nodetest.New(t, tight, nodetest.WithClock(clock))
+		ctx, owner := nodetest.Context(t), nodetest.NewOwner(licensing.Test)
+		const lease = 10 * time.Minute
+		_, _, err := n.PutProduct(ctx, licensing.PutProduct{ID: "app", Owner: owner, Terms: licensing.Terms{
+			KeyPrefix: "LIC", MaxDevices: 60, Lease: licensing.LeaseTerms{Length: lease, Longest: lease}}})
+		nodetest.WantError(t, err, nil)
+		granted, _, err := n.Grant(ctx, owner, service.Grant{ProductID: "app", Quantity: 1,
+			ExpiresAt: clock.Now().Add(24*time.Hour + lease/2)}) // a notice is due before the leases end
+		nodetest.WantError(t, err, nil)
+		key := granted[0].License.Key
+		for i := range 50 { // more than one swap removes
+			nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+		}
+		clock.Advance(lease + licensing.LeaseGuard)
+		tight.set(space)
+		wanted := map[store.Space]error{store.SpaceReserve: node.ErrNoRoom}[space]
+		nodetest.WantError(t, n.GiveNotices(ctx), wanted)
+		loaded, err := tight.Load(ctx, store.Want{Ref: licensing.LicenseRef(key)})
+		nodetest.WantError(t, err, nil)
+		if l := loaded[0].Record.License; l.CurrentDevices != 0 || l.NoticeDue(clock.Now()) != (wanted != nil) {
+			t.Errorf("%v: %d leases are left, and the notice is due: %v", space, l.CurrentDevices,
+				l.NoticeDue(clock.Now()))
 		}
 	}
 }

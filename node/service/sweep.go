@@ -101,8 +101,11 @@ func (s *Sweeps) RecordOrderEnds(ctx context.Context) error {
 	})
 }
 
-// RecordLicenseEnds records the end of expired licenses.
+// RecordLicenseEnds records the end of expired licenses. In the reserve it removes their lapsed leases instead.
 func (s *Sweeps) RecordLicenseEnds(ctx context.Context) error {
+	if s.engine.Space() == store.SpaceReserve {
+		return s.lapseInReserve(ctx, licensing.DueLicenseEnd)
+	}
 	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(before time.Time) licensing.Command {
 		return licensing.ExpireLicense{Before: before}
 	})
@@ -132,16 +135,30 @@ func (s *Sweeps) RemoveLapsedLeases(ctx context.Context) error {
 		return err
 	}
 	return s.eachDue(ctx, licensing.DueLeases, store.DueSpan{Until: now},
-		func(ctx context.Context, ref licensing.Ref) error {
-			for devices := math.MaxInt; ; { // one swap removes only some of many
-				result, err := s.engine.DoInBackground(ctx, ref, licensing.LapseLeases{})
-				l := &result.License
-				if err != nil || l.CurrentDevices >= devices || l.LeasesUntil.IsZero() || !l.LeasesUntil.Before(now) {
-					return err
-				}
-				devices = l.CurrentDevices
-			}
-		})
+		func(ctx context.Context, ref licensing.Ref) error { return s.lapse(ctx, ref, now) })
+}
+
+// lapse removes the lapsed leases of a license.
+func (s *Sweeps) lapse(ctx context.Context, ref licensing.Ref, now time.Time) error {
+	for devices := math.MaxInt; ; { // one swap removes only some of many
+		result, err := s.engine.DoInBackground(ctx, ref, licensing.LapseLeases{})
+		if l := &result.License; err != nil || l.CurrentDevices >= devices || !l.LeasesLapsed(now) {
+			return err
+		}
+		devices = result.License.CurrentDevices
+	}
+}
+
+// lapseInReserve removes the lapsed leases of licenses that have other work to do first, for which the store has no
+// room. The removal of leases makes room.
+func (s *Sweeps) lapseInReserve(ctx context.Context, kind licensing.DueKind) error {
+	now, err := s.timeToActBy()
+	if err != nil {
+		return err
+	}
+	failed := s.eachDue(ctx, kind, store.DueSpan{Until: now},
+		func(ctx context.Context, ref licensing.Ref) error { return s.lapse(ctx, ref, now) })
+	return worseError(failed, errNoSpace)
 }
 
 // worseError returns the worse of two errors, by severity; of two equally bad errors the first. So if
