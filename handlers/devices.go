@@ -69,7 +69,7 @@ func (s licenseRoutes) listDevices(ctx context.Context, c *call, q deviceQuery) 
 	if err != nil {
 		return deviceList{}, err
 	}
-	view.HideLapsed(s.cfg.Node.Now())
+	view.HideLapsed(s.cfg.Node.LeaseTime())
 	return deviceList{answers(view.Devices, deviceAnswer), cursorAnswer(view.Next)}, nil
 }
 

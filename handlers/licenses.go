@@ -77,11 +77,12 @@ func (s licenseRoutes) getLicense(ctx context.Context, c *call, in licensePath) 
 	if err != nil {
 		return license{}, err
 	}
-	return s.licenseAnswer(view, s.cfg.Node.Now()), nil
+	return s.licenseAnswer(view, s.cfg.Node.Now(), s.cfg.Node.LeaseTime()), nil
 }
 
-func (r *renderer) licenseAnswer(view *store.LicenseView, now time.Time) license {
-	view.HideLapsed(now)
+// licenseAnswer is for a license as of now, with the leases that have not lapsed by leaseTime, see node.Node.LeaseTime.
+func (r *renderer) licenseAnswer(view *store.LicenseView, now, leaseTime time.Time) license {
+	view.HideLapsed(leaseTime)
 	l := &view.License
 	if l.CurrentDevices <= sortedDevices {
 		slices.SortFunc(view.Devices, func(a, b licensing.Device) int {
@@ -233,7 +234,7 @@ func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (gr
 	if err != nil {
 		return grantedLicenses{}, err
 	}
-	now := s.cfg.Node.Now()
+	now, leaseTime := s.cfg.Node.Now(), s.cfg.Node.LeaseTime()
 	return grantedLicenses{answers(granted,
-		func(view *store.LicenseView) license { return s.licenseAnswer(view, now) })}, nil
+		func(view *store.LicenseView) license { return s.licenseAnswer(view, now, leaseTime) })}, nil
 }

@@ -121,7 +121,7 @@ func (s licenseRoutes) reissueLicense(ctx context.Context, c *call, in reissue) 
 	if err != nil {
 		return license{}, err
 	}
-	return s.licenseAnswer(view, s.cfg.Node.Now()), nil
+	return s.licenseAnswer(view, s.cfg.Node.Now(), s.cfg.Node.LeaseTime()), nil
 }
 
 // licenseUpdate asks to change what a shop may set of a license.
@@ -173,5 +173,5 @@ func (s licenseRoutes) changeLicense(ctx context.Context, c *call, change servic
 	if err != nil {
 		return license{}, err
 	}
-	return s.licenseAnswer(view, s.cfg.Node.Now()), nil
+	return s.licenseAnswer(view, s.cfg.Node.Now(), s.cfg.Node.LeaseTime()), nil
 }

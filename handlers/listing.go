@@ -199,9 +199,9 @@ func (s licenseRoutes) listLicenses(ctx context.Context, c *call, q licenseQuery
 	if err != nil {
 		return licenseList{}, err
 	}
-	now := s.cfg.Node.Now()
+	now, leaseTime := s.cfg.Node.Now(), s.cfg.Node.LeaseTime()
 	return licenseList{
-		answers(list.Items, func(view *store.LicenseView) license { return s.licenseAnswer(view, now) }),
+		answers(list.Items, func(view *store.LicenseView) license { return s.licenseAnswer(view, now, leaseTime) }),
 		q.formatCursor(list.Next),
 	}, nil
 }

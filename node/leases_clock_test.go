@@ -9,11 +9,12 @@ import (
 	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node/service"
+	"licet/node/store"
 )
 
 // TestWrongClockGivesNoLease: a node whose clock is not known to agree with others gives and renews no lease, takes
-// none, and says of none how long it lasts. It takes back what a device gives back. The other nodes are not harmed, and
-// the node does all that once its clock agrees.
+// none, hides none in look-ups, and says of none how long it lasts. It takes back what a device gives back. The other
+// nodes are not harmed, and the node does all that once its clock agrees.
 func TestWrongClockGivesNoLease(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 9 * 24 * time.Hour} {
 		for _, devices := range []int{3, 17} {
@@ -40,6 +41,7 @@ func TestWrongClockGivesNoLease(t *testing.T) {
 				for i := range devices {
 					nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
 				}
+				wantShown(t, inDoubt, key, devices)
 				right.Advance(lease / 2)
 				wrong.Advance(lease / 2)
 				refused("device 0") // would be renewed
@@ -70,6 +72,25 @@ func TestWrongClockGivesNoLease(t *testing.T) {
 					t.Errorf("the node that was wrong gives %v", got.LeaseLeft)
 				}
 			})
+		}
+	}
+}
+
+// wantShown demands that a look-up by a node shows the leases of an activated license, and that the node lists it so.
+func wantShown(t *testing.T, n *service.Service, key licensing.LicenseKey, leases int) {
+	t.Helper()
+	view, err := n.License(nodetest.Context(t), nodetest.Owner, key, store.DevicePage{Limit: 100})
+	nodetest.WantError(t, err, nil)
+	view.HideLapsed(n.LeaseTime())
+	if len(view.Devices) != leases || view.License.CurrentDevices != leases {
+		t.Errorf("%d leases are shown, and %d counted", len(view.Devices), view.License.CurrentDevices)
+	}
+	list, err := n.ListLicenses(nodetest.Context(t), nodetest.Owner, service.LicenseFilter{
+		ProductID: view.License.ProductID, Status: licensing.NotActivated}, store.Page{Limit: 100})
+	nodetest.WantError(t, err, nil)
+	for i := range list.Items {
+		if list.Items[i].License.Key == key {
+			t.Error("the license is listed as not activated")
 		}
 	}
 }

@@ -180,6 +180,16 @@ func (n *Node) UnreadyByClock() error { return n.cfg.Clocks.Unready() }
 // ActsByTime fails unless the node may end something because of its clock at present, see package clocks.
 func (n *Node) ActsByTime() error { return n.cfg.Clocks.Untrusted() }
 
+// LeaseTime returns the time by which leases have lapsed for a look-up; the zero time if the node must not act by its
+// clock: then only those have lapsed that had ended by the last stamp of their license.
+func (n *Node) LeaseTime() time.Time {
+	now := n.Now() // before the check, as for timeOfTurn
+	if n.ActsByTime() != nil {
+		return time.Time{}
+	}
+	return now
+}
+
 // DocumentClock says how the node dates documents, see package clocks.
 func (n *Node) DocumentClock() *licensing.DocumentClock { return n.cfg.Clocks.Documents() }
 

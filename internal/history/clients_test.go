@@ -508,7 +508,7 @@ func (r *run) look(ctx context.Context, p *process, l *license, in input) output
 	if err != nil {
 		return out
 	}
-	view.HideLapsed(p.node.Now())
+	view.HideLapsed(p.node.LeaseTime())
 	return l.seen(view)
 }
 

@@ -70,9 +70,9 @@ func (l *Licenses) keepLicenses(filter LicenseFilter) func(*store.LicenseView) b
 	if filter.ProductID == "" && filter.Status == "" {
 		return nil
 	}
-	now := l.engine.Now()
+	now, leaseTime := l.engine.Now(), l.engine.LeaseTime()
 	return func(v *store.LicenseView) bool {
-		v.HideLapsed(now)
+		v.HideLapsed(leaseTime)
 		return (filter.ProductID == "" || filter.ProductID == v.License.ProductID) &&
 			(filter.Status == "" || filter.Status == v.License.Status(now))
 	}

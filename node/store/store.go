@@ -272,14 +272,15 @@ type LicenseView struct {
 	Next *DeviceCursor
 }
 
-// HideLapsed removes the lapsed leases from a view, and, if the view has all devices, from the license's count.
-func (v *LicenseView) HideLapsed(now time.Time) {
+// HideLapsed removes the leases from a view that have lapsed by a time, and, if the view has all devices, from the
+// license's count. The time of the license's last stamp counts if it is later.
+func (v *LicenseView) HideLapsed(leaseTime time.Time) {
 	l := &v.License
 	if !l.Lease.Leased() {
 		return
 	}
 	whole := v.Next == nil && len(v.Devices) == l.CurrentDevices
-	v.Devices = slices.DeleteFunc(v.Devices, func(d licensing.Device) bool { return d.Lapsed(l.LeaseTime(now)) })
+	v.Devices = slices.DeleteFunc(v.Devices, func(d licensing.Device) bool { return d.Lapsed(l.LeaseTime(leaseTime)) })
 	if whole {
 		l.CurrentDevices = len(v.Devices)
 	}
