@@ -144,6 +144,12 @@ func TestUpdateEntitlements(t *testing.T) {
 		t.Errorf("%s", r.Metadata.Entitlements)
 	}
 
+	// So a null is taken back.
+	if update(`{"a":{"value":true,"expires_at":"2000-01-01T00:00:00Z"}}`); strings.Contains(
+		string(r.Metadata.Entitlements), `"a"`) {
+		t.Errorf("%s", r.Metadata.Entitlements)
+	}
+
 	// All that a license has of its own together must fit.
 	refused := 0
 	for i := range 40 {
