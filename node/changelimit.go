@@ -75,7 +75,8 @@ func (l *changeLimit) count(who changer) {
 
 // changerOf returns who makes the change of a command, and whether the changes of commands of this kind are limited.
 // The payment provider and the service itself may change what they must. Validations and activations of bound devices
-// change nothing while the store is almost full, unless they renew a lease, or ask for the first receipt of a day.
+// change nothing while the store is almost full, unless they renew a lease, or ask for the first receipt of a day. Each
+// lease is given back once, and the store has no room for new ones, so that is not limited.
 func changerOf(
 	ref licensing.Ref, record *licensing.Record, cmd licensing.Command, now time.Time,
 ) (who changer, limited bool) {
@@ -83,6 +84,10 @@ func changerOf(
 	case licensing.PayOrder, licensing.TryRefund, licensing.WithdrawRefund, licensing.DisableEndpoint,
 		licensing.LapseLeases:
 		return changer{}, false
+	case licensing.DeactivateDevice:
+		if l := record.License; l != nil && l.Lease.Leased() {
+			return changer{}, false
+		}
 	case licensing.ValidateLicense:
 		if !renews(record, cmd, now) {
 			return changer{}, false

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRenewalsInReserve: while the store is almost full, each stored renewal counts as a change by the end users. A
-// renewal that stores nothing is answered in any case.
+// renewal that stores nothing is answered in any case, and a device that gives its lease back, too.
 func TestRenewalsInReserve(t *testing.T) {
 	const devices, limit = 130, 100
 	db, clock := openSpaced(t), &nodetest.Clock{}
@@ -37,6 +37,11 @@ func TestRenewalsInReserve(t *testing.T) {
 	}
 	for i := range limit {
 		nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+	}
+	back, err := n.DeactivateDevice(nodetest.Context(t),
+		licensing.DeactivateDevice{Target: licensing.Target{Key: key}, Device: "device 0"})
+	if err != nil || !back.Removed || back.License.CurrentDevices != devices-1 {
+		t.Errorf("given back: %v, %d devices, %v", back.Removed, back.License.CurrentDevices, err)
 	}
 }
 
