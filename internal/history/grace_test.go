@@ -99,12 +99,13 @@ func gracePeriod(field string) (int64, error) {
 	return m.milli(4) / int64(time.Millisecond), err
 }
 
-// graces: an end of a grace is recorded only along with, or after, that of the license; then no device takes a lease,
-// and none is bound after the end of a license without leases. No lease outlasts the grace.
+// graces: no grace changes without a rollout, see rolledTerms. An end of a grace is recorded only along with, or after,
+// that of the license; then no device takes a lease, and none is bound after the end of a license without leases. No
+// lease outlasts the grace.
 func (i *inspection) graces(key licensing.LicenseKey, states []*licenseAt) {
 	for n, s := range states[1:] {
 		before := states[n]
-		if s.grace != before.grace {
+		if s.grace != before.grace && s.product != "rolled" {
 			i.add("grace", "%s: the grace was %d: %s", key, before.grace, s)
 		}
 		over := s.expires + s.grace

@@ -40,7 +40,7 @@ func (r *run) rollsLeases() bool {
 
 // rolledTerms are the terms of the rollout with a number. Activations of bound devices may remove inactive devices,
 // which there are none of: so each command on a license knows all its devices. Rollouts with an odd number give longer
-// leases than those before, and others shorter leases.
+// leases than those before, and others shorter leases. Each gives another grace: the licenses have no end.
 func (r *run) rolledTerms(number int) (licensing.Terms, licensing.Entitlements) {
 	terms, random := licensing.DefaultTerms(), r.random("rolled", uint64(number))
 	if number > 0 {
@@ -53,6 +53,7 @@ func (r *run) rolledTerms(number int) (licensing.Terms, licensing.Entitlements) 
 	} else {
 		terms.InactiveAfter = licensing.Period{Years: 1}
 	}
+	terms.Grace = licensing.Period{Clock: time.Duration(number) * time.Hour}
 	if number == 0 { // as the model has it
 		terms.Lease.Longest = 2 * terms.Lease.Length
 	}
@@ -136,7 +137,8 @@ func untilDone[T any](r *run, random *rand.Rand, do func(context.Context, *proce
 // the clocks of the others may be behind.
 func (r *run) roll(random *rand.Rand, number int) {
 	begin := licensing.BeginRollout{Applies: licensing.RolloutMaxDevices | licensing.RolloutEntitlements |
-		licensing.RolloutLease | licensing.RolloutLongestLease, By: licensing.Actor(fmt.Sprint(rollActor, number))}
+		licensing.RolloutLease | licensing.RolloutLongestLease | licensing.RolloutGrace,
+		By: licensing.Actor(fmt.Sprint(rollActor, number))}
 	for began := time.Now(); ; {
 		untilDone(r, random, func(ctx context.Context, p *process) (licensing.Product, error) {
 			product, _, err := p.node.BeginRollout(ctx, r.owner, "rolled", begin, nil)
@@ -341,7 +343,8 @@ func TestRolledOut(t *testing.T) {
 	later := terms.MaxDevices + 7
 	for rolledTo, want := range map[int]int{terms.MaxDevices: 0, terms.MaxDevices + 1: 1} {
 		before := &licenseAt{revision: 10, product: "rolled", max: 3}
-		after := &licenseAt{revision: 20, product: "rolled", max: later, terms: entitlements.Version()}
+		after := &licenseAt{revision: 20, product: "rolled", max: later, terms: entitlements.Version(),
+			grace: terms.Grace.Clock.Milliseconds()}
 		timeline := &timeline{
 			licenses: map[licensing.LicenseID][]*licenseAt{key.ID(): {before, after}},
 			rollouts: []rolledAt{{revision: 15, by: rollActor + "1", started: 1},
@@ -360,21 +363,22 @@ func TestRolledOut(t *testing.T) {
 // rolledTerms: a rollout gives a license all its terms, and no other change does.
 func (i *inspection) rolledTerms(t *timeline, key licensing.LicenseKey, states []*licenseAt) {
 	type given struct {
-		version        licensing.TermsVersion
-		lease, longest int64
+		version               licensing.TermsVersion
+		lease, longest, grace int64
 	}
 	rolls := t.rollsOf(key.ID())
 	for n, s := range states[1:] {
-		before := given{states[n].terms, states[n].lease, states[n].longest}
+		before := given{states[n].terms, states[n].lease, states[n].longest, states[n].grace}
 		want := before
 		for _, change := range rolls {
 			if change.revision == s.revision {
 				terms, entitlements := i.run.rolledTerms(numberOf(change.actor))
 				l := terms.Lease
-				want = given{entitlements.Version(), l.Length.Milliseconds(), l.Longest.Milliseconds()}
+				want = given{entitlements.Version(), l.Length.Milliseconds(), l.Longest.Milliseconds(),
+					terms.Grace.Clock.Milliseconds()}
 			}
 		}
-		if has := (given{s.terms, s.lease, s.longest}); has != want {
+		if has := (given{s.terms, s.lease, s.longest, s.grace}); has != want {
 			i.add("rollouts", "%s: had the terms %x, was to get %x: has %x: %s", key, before, want, has, s)
 		}
 	}
@@ -414,7 +418,7 @@ func (o *overwriting) Commit(ctx context.Context, change store.Change) (store.Ou
 		listed, known := o.listed[l.Key.ID()]
 		o.mu.Unlock()
 		if known {
-			listed.MaxDevices, listed.Terms, listed.Sequence = l.MaxDevices, l.Terms, l.Sequence
+			listed.MaxDevices, listed.Terms, listed.Grace, listed.Sequence = l.MaxDevices, l.Terms, l.Grace, l.Sequence
 			*l = listed
 		}
 	}
