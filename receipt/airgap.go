@@ -50,7 +50,8 @@ func ParseFile(text string) (*File, error) {
 }
 
 // VerifyFile verifies a receipt file. It is like Verify without lists of revocations, except that an empty AccountID,
-// Mode, ProductID or DeviceID of the Verifier takes any.
+// Mode, ProductID or DeviceID of the Verifier takes any. It knows nothing of what the device has seen before: it takes
+// a receipt that is older than another one, and does not notice a clock that was set back.
 func (v *Verifier) VerifyFile(f *File, now time.Time) (*Receipt, error) {
 	var unverified Receipt
 	Peek(f.Receipt, &unverified)
