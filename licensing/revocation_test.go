@@ -320,8 +320,7 @@ func TestRevocationsByTerms(t *testing.T) {
 		return &licensing.Plan{ProductID: product, Terms: licensing.DefaultTerms()}
 	}
 	grace := func(days int) licensing.Command {
-		return licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutGrace,
-			Terms: licensing.Terms{Grace: licensing.Period{Days: days}}}
+		return rolls(licensing.Terms{Grace: licensing.Period{Days: days}}, licensing.RolloutGrace)
 	}
 	for name, c := range map[string]struct {
 		command licensing.Command
