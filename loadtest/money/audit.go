@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"licet/client"
 )
@@ -116,6 +117,9 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 		if p.Currency != b.price.currency {
 			wrong("the %s %s is in %s", p.Type, p.Reference, p.Currency)
 		}
+		if fee, kept := m.fees[p.Reference]; p.Type != "dispute" && !told(p.Fee, fee, kept) {
+			wrong("the fee of the %s %s is %v, and must be %d", p.Type, p.Reference, shown(p.Fee), fee)
+		}
 		switch {
 		case p.Type == "dispute": // see difference
 		case p.Type == "refund" && p.Status == "succeeded":
@@ -145,6 +149,19 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 	if sent != m.sent() {
 		wrong("the refunds are of %d, and must be of %d", sent, m.sent())
 	}
+}
+
+// told reports whether a fee is known exactly if Stripe keeps one, and is what Stripe keeps.
+func told(fee *int64, want int64, kept bool) bool {
+	return (fee != nil) == kept && (fee == nil || *fee == want)
+}
+
+// shown returns a fee as text.
+func shown(fee *int64) string {
+	if fee == nil {
+		return "not known"
+	}
+	return strconv.FormatInt(*fee, 10)
 }
 
 // endOf compares the end of the license of a subscription with the end of the period that is paid for: each invoice
@@ -233,6 +250,9 @@ func difference(
 	}
 	if paid := m.paid + m.further(); now.AmountPaid != paid {
 		return fmt.Sprintf("%d %s are paid, and amount_paid is %d", paid, b.price.currency, now.AmountPaid)
+	}
+	if !told(now.Fee, m.fee, m.fee != 0) {
+		return fmt.Sprintf("Stripe keeps %d %s, and fee is %s", m.fee, b.price.currency, shown(now.Fee))
 	}
 	return ""
 }

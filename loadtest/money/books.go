@@ -129,6 +129,10 @@ type money struct {
 	paid, returned int64
 	cash           int64    // what the shop has in the end, without fees
 	payments       []string // references
+	// fees are what Stripe keeps of payments, by the references of these and of the invoices that they paid, and fee is
+	// their sum with the fees of disputes.
+	fees map[string]int64
+	fee  int64
 	// invoices are the amounts of the further invoices of a subscription, by their ids, and invoiced is their sum.
 	invoices map[string]int64
 	invoiced int64
@@ -167,7 +171,7 @@ func moneyOf(buyers []*buyer, b *books) map[string]*money {
 		if one.order == "" {
 			continue
 		}
-		m := &money{invoices: map[string]int64{}, seconds: map[string]int64{}}
+		m := &money{invoices: map[string]int64{}, seconds: map[string]int64{}, fees: map[string]int64{}}
 		if one.outside != "" {
 			m.paid, m.cash, m.payments = one.amount, one.amount, []string{one.outside}
 		}
@@ -182,6 +186,13 @@ func moneyOf(buyers []*buyer, b *books) map[string]*money {
 		unit := of[e.OrderNo].price.stripe
 		amount := e.Amount / unit
 		m.cash += amount
+		m.fee += e.Fee / unit
+		if e.Kind == "charge" {
+			m.fees[e.Payment] = e.Fee / unit
+			if e.Invoice != "" {
+				m.fees[e.Invoice] = e.Fee / unit
+			}
+		}
 		further := m.seconds[e.Payment] > 0 || e.Invoice != "" && m.invoices[e.Invoice] > 0
 		switch {
 		case e.Kind == "dispute", e.Kind == "dispute_reversal":

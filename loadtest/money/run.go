@@ -209,7 +209,7 @@ func (s *scene) report(b *books) *trial.Report {
 	r.Problems = append(r.Problems, audit(s.buyers, b, s.cfg.suspend)...)
 	r.Line("COUNTED", "LEDGERS", "RECORDS", "ORDERS", "REPORT", "EXPORT")
 	for _, l := range sumBooks(s.buyers, b) {
-		r.Line(l.what, l.ledgers, l.records, l.orders, l.rep, l.ex)
+		r.Line(l.what, l.ledgers, l.records, l.orders, l.reported(), l.ex)
 	}
 	return r
 }

@@ -196,6 +196,31 @@ var falsehoods = []struct {
 			}
 		}
 	}, []string{": open, of ", ", and must be du_"}},
+	{func(b *books) { // the fee of a payment is not known
+		b.payments = maps.Clone(b.payments)
+		no := b.stripe[keptIn(b, "EUR")].OrderNo
+		b.payments[no] = slices.Clone(b.payments[no])
+		b.payments[no][0].Fee = nil
+	}, []string{"the fee of the payment pi_", " is not known, and must be ", "EUR fees: "}},
+	{func(b *books) { // an invoice without a fee
+		b.payments = maps.Clone(b.payments)
+		no := b.subscribed().OrderNo
+		b.payments[no] = slices.Clone(b.payments[no])
+		at := slices.IndexFunc(b.payments[no], func(p client.Payment) bool { return p.Type == "invoice" })
+		b.payments[no][at].Fee = new(int64(0))
+	}, []string{"the fee of the invoice in_", " fees: "}},
+	{func(b *books) { // an order counts a fee twice
+		b.details = maps.Clone(b.details)
+		now := *b.details[b.stripe[keptIn(b, "USD")].OrderNo]
+		now.Fee = new(2 * *now.Fee)
+		b.details[now.OrderNo] = &now
+	}, []string{"Stripe keeps ", ", and fee is "}},
+	{func(b *books) { // a fee is missing in the export
+		b.export = slices.Clone(b.export)
+		at := slices.IndexFunc(b.export, func(r row) bool { return r["fee"] != "" })
+		b.export[at] = maps.Clone(b.export[at])
+		b.export[at]["fee"] = ""
+	}, []string{" fees: "}},
 	{func(b *books) { // a second payment is recorded with another amount
 		b.payments = maps.Clone(b.payments)
 		for no, payments := range b.payments {
