@@ -37,7 +37,7 @@
 //   - refundcallback.go: callbacks about our refunds, and about refunds that were made at the provider
 //   - dispute.go: disputes of payments
 //   - sweep.go: the sweeps that ask about checkouts, subscriptions and disputes
-//   - providerevents.go: the provider's list of events, for refunds, disputes and fees whose callbacks are lost
+//   - providerevents.go: the provider's list of events, for refunds and disputes whose callbacks are lost
 //   - sandbox.go: the provider of test mode
 //   - sandboxsubscription.go: subscriptions in the sandbox
 //   - play.go: what buyers and banks do in the sandbox

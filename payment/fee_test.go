@@ -116,65 +116,15 @@ func TestFeeOfLaterQuestion(t *testing.T) {
 	s.fees("subscribed", subscribed, 2)
 }
 
-// TestFeesOfLostCallbacks: the sweep of Stripe's events finds the fees of charges whose callbacks are lost, of an
-// account of the owner's own and of one that owners share. It passes the charges of other programs, also without the
-// permission to read invoices, and charges of long ago.
-func TestFeesOfLostCallbacks(t *testing.T) {
-	for name, source := range map[string]payment.EventSource{
-		"own account": {Owner: owner},
-		"shared account": {Owner: licensing.Owner{Mode: licensing.Test},
-			Shared: func(o licensing.Owner) bool { return o == owner }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := atStripe(t)
-			sweep := func() {
-				t.Helper()
-				s.sweep([]payment.EventSource{source}, s.desk, s.other)
-				if ids := s.again(source.Owner); len(ids) != 0 {
-					t.Errorf("the nodes ask again about %v", ids)
-				}
-			}
-			past := s.sold()
-			s.advance(time.Minute)
-			s.advance(8 * 24 * time.Hour)
-			sold, subscribed := s.sold(), s.subscribe()
-			s.advance(time.Minute)
-			s.advance(10 * time.Minute)
-			s.fake.Forbid(fakeKey, "/v1/invoice_payments")
-			sweep()
-			s.fees("sold", sold, 1)
-			s.fees("subscribed, not allowed", subscribed, 0)
-			s.fees("long ago", past, 0)
-
-			s.fake.Allow(fakeKey, "/v1/invoice_payments")
-			s.advance(31 * 24 * time.Hour)
-			s.calledAboutInvoices()
-			s.advance(time.Minute)
-			s.advance(10 * time.Minute)
-			sweep()
-			renewal := s.charged(subscribed)[1]
-			for _, e := range s.fake.Ledger() {
-				if e.Payment != renewal {
-					continue
-				}
-				invoice, err := s.node.ReadPayment(s.ctx, owner,
-					licensing.Payment{Provider: licensing.ProviderStripe, Reference: e.Invoice})
-				if err != nil || invoice == nil || invoice.Fee == nil || *invoice.Fee != e.Fee {
-					t.Errorf("Stripe keeps %d of %+v, %v", e.Fee, invoice, err)
-				}
-			}
-			s.verify()
-		})
-	}
-}
-
 // TestForeignCharges: callbacks about charges that are of no order, or that the key may not read, need no repetition.
 func TestForeignCharges(t *testing.T) {
 	s := atStripe(t)
 	subscribed := s.subscribe()
 	s.advance(time.Minute)
 	s.called(payment.ObjectCharge, "pi_foreign")
-	s.fake.Forbid(fakeKey, "/v1/payment_intents")
-	s.called(payment.ObjectCharge, subscribed.Payment)
-	s.fees("not allowed", subscribed, 0)
+	for _, path := range []string{"/v1/invoice_payments", "/v1/payment_intents"} {
+		s.fake.Forbid(fakeKey, path)
+		s.called(payment.ObjectCharge, subscribed.Payment)
+		s.fees("without the permission for "+path, subscribed, 0)
+	}
 }

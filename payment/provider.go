@@ -54,10 +54,10 @@ type Provider interface {
 	// the latest years.
 	Invoices(ctx context.Context, order licensing.Order) ([]string, error)
 
-	// Events returns a page of the refunds, disputes and charges at the provider, by the events that tell of them, the
-	// newest first: those since a time, or all that the provider keeps if it is zero, and only those older than the
-	// event with the id after, unless that is empty. It returns ErrUnknownObject if the provider does not keep that
-	// event any more, and ErrForbidden if the key of the provider may not read events.
+	// Events returns a page of the refunds and disputes at the provider, by the events that tell of them, the newest
+	// first: those since a time, or all that the provider keeps if it is zero, and only those older than the event with
+	// the id after, unless that is empty. It returns ErrUnknownObject if the provider does not keep that event any
+	// more, and ErrForbidden if the key of the provider may not read events.
 	Events(ctx context.Context, since time.Time, after string) (EventPage, error)
 
 	// Portal returns the URL of a page of the provider where the buyer changes the card of the order's subscription.

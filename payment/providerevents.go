@@ -12,9 +12,8 @@ import (
 	"licet/node/store"
 )
 
-// Callbacks can be lost for good, and no other sweep finds refunds and disputes that are made at the provider, and fees
-// that it tells after the payment. So a sweep reads the provider's own list of events, and asks about each object that
-// an event names, as a callback does.
+// Callbacks can be lost for good, and no other sweep finds refunds and disputes that are made at the provider. So a
+// sweep reads the provider's own list of events, and asks about each object that an event names, as a callback does.
 
 const (
 	// eventsSettle is how old an event is before it counts as read: the provider may list it late, and its callback
@@ -36,9 +35,6 @@ const (
 	// eventsAgainOfOwner bounds such objects of one owner in an account that owners share: the reading of all owners'
 	// events stops once store.MaxProviderEventsAgain objects wait.
 	eventsAgainOfOwner = 4
-	// eventsOfCharges is how old an event about a charge may be: an account may have very many charges, also of other
-	// programs, and their events must not keep those of refunds and disputes waiting for long.
-	eventsOfCharges = 7 * 24 * time.Hour
 	// eventsForbidden is how long the sweep rests if the provider's key may not read events.
 	eventsForbidden = time.Hour
 )
@@ -145,7 +141,7 @@ func (r *eventReader) read(ctx context.Context) error {
 	if errors.Is(failed, ErrForbidden) {
 		r.reading.Rest = eventsForbidden
 		r.node.ReportEvents(r.reading.Owner, "", "the key of the payment provider may not read events: give it this "+
-			"permission, or the service does not find refunds, disputes and fees whose callbacks are lost", failed)
+			"permission, or the service does not find refunds and disputes whose callbacks are lost", failed)
 		failed = nil
 	}
 	return errors.Join(failed, r.reading.End(ctx))
@@ -170,8 +166,7 @@ func (r *eventReader) page(ctx context.Context) (more bool, err error) {
 	}
 	read.Key = page.Key
 	for _, event := range page.Events {
-		late := event.Object.Kind == ObjectCharge && event.At.Before(page.At.Add(-eventsOfCharges))
-		if event.Object.ID != "" && event.At.Before(read.To) && !late {
+		if event.Object.ID != "" && event.At.Before(read.To) {
 			if err := r.take(ctx, event.Object); err != nil {
 				return false, err
 			}
@@ -248,8 +243,8 @@ func (r *eventReader) waiting(accountID string) (n int) {
 // giveUp logs that no later reading asks about an object.
 func (r *eventReader) giveUp(owner licensing.Owner, object Object, why string, err error) {
 	r.done[object] = true
-	r.node.ReportEvents(owner, object.ID, "a refund, a dispute or a charge at the payment provider could not be "+
-		"recorded, and is given up, since "+why+": look at it in the provider's dashboard", err)
+	r.node.ReportEvents(owner, object.ID, "a refund or a dispute at the payment provider could not be recorded, "+
+		"and is given up, since "+why+": look at it in the provider's dashboard", err)
 }
 
 func objectAgain(a store.ProviderEventAgain) Object {
@@ -314,7 +309,7 @@ func (r *eventReader) ownerOf(ctx context.Context, object Object) (owner licensi
 	}
 	state, err := r.look(ctx, r.provider, object)
 	switch {
-	case nothingThere(object, err):
+	case errors.Is(err, ErrUnknownObject):
 		return owner, false, nil
 	case err != nil:
 		return owner, false, err

@@ -20,7 +20,7 @@ import (
 type Sending struct {
 	MaxDelay time.Duration // each callback waits for a random time up to this: so they come in any order
 	Double   int           // send twice
-	Drop     int           // never send, except about refunds and disputes
+	Drop     int           // never send, except about refunds, disputes and fees
 	Hide     int           // never send about refunds and disputes
 	Tries    int           // how often to send until the answer is 2xx; 0: once
 	Pause    time.Duration // between two tries
@@ -153,7 +153,7 @@ func (s *sender) drops(event string) bool {
 	switch {
 	case strings.HasPrefix(event, "refund."), strings.HasPrefix(event, "charge.dispute."):
 		return s.chance(s.sending.Hide)
-	case s.renewing && strings.HasPrefix(event, "customer.subscription."):
+	case s.renewing && strings.HasPrefix(event, "customer.subscription."), event == "charge.updated":
 		return false
 	}
 	return s.chance(s.sending.Drop)

@@ -18,7 +18,7 @@
 //   - subscription.go: makes, changes and ends subscriptions, and reads them
 //   - invoice.go: reads invoices of subscriptions
 //   - callback.go: verifies callbacks, and returns the object that a callback names
-//   - events.go: lists the events of refunds, disputes and charges
+//   - events.go: lists the events of refunds and disputes
 //   - connect.go: makes the webhook endpoint at Stripe
 //   - amounts.go: Stripe's minor units, and which amounts Stripe charges
 //   - errors.go: what an error of Stripe means

@@ -26,8 +26,7 @@ var errKeyChanged = errors.New("the secret key has changed while Stripe listed t
 func (p *Provider) Events(ctx context.Context, since time.Time, after string) (payment.EventPage, error) {
 	params := &sdk.EventListParams{}
 	for _, e := range events {
-		switch e.kind {
-		case payment.ObjectRefund, payment.ObjectDispute, payment.ObjectCharge:
+		if e.kind == payment.ObjectRefund || e.kind == payment.ObjectDispute {
 			params.Types = append(params.Types, sdk.String(e.name))
 		}
 	}
@@ -54,8 +53,7 @@ func (p *Provider) Events(ctx context.Context, since time.Time, after string) (p
 	for _, event := range list.Data {
 		named := payment.Event{ID: event.ID, At: moment(event.Created)}
 		if event.Data != nil {
-			named.Object = objectOf(string(event.Type), event.Data.Object["id"],
-				event.Data.Object["payment_intent"])
+			named.Object = objectOf(string(event.Type), event.Data.Object["id"], nil)
 		}
 		page.Events = append(page.Events, named)
 	}
