@@ -204,6 +204,38 @@ func (b *bankAndTill) back() (sum int64) {
 	return sum
 }
 
+// TestRefundInDoubtStaysOpen: a refund whose answer is lost may have been made. It stays open when another refund that
+// leaves enough of the payment ends. Otherwise a lost dispute could count in its place.
+func TestRefundInDoubtStaysOpen(t *testing.T) {
+	d := &disputed{}
+	d.refunds = map[string]*licensing.Record{}
+	d.order = licensing.Record{Order: ordered(func(o *licensing.Order) {
+		o.PaidAt, o.Paid, o.Payment, o.Provider, o.Amount = noon, 100, "pi_1", licensing.ProviderStripe, 100
+	}).Order}
+	second := licensing.Payment{Provider: licensing.ProviderStripe, Reference: "pi_2", Amount: 100, Currency: "EUR"}
+	added := must(t, &d.further, licensing.AddSecond{Payment: second}, noon)
+	must(t, &d.order, licensing.CountSecond{New: added.Created, Payment: second}, noon)
+	made := func() licensing.Payment {
+		open := d.order.Order.OpenReturns()
+		last := open[len(open)-1]
+		must(t, &d.order, licensing.TryReturn{Number: last.Number}, noon)
+		return d.order.Order.ReturnOf(d.further.Payment, last)
+	}
+	d.rule(t, 40, licensing.PaymentLost)
+	inDoubt := made()
+	d.rule(t, 40, licensing.PaymentWon)
+	if err := d.note(made()); err != nil {
+		t.Fatal(err)
+	}
+	d.rule(t, 40, licensing.PaymentLost)
+	if err := d.note(inDoubt); err != nil {
+		t.Errorf("the refund of %d was made: %v; %+v", inDoubt.Amount, err, d.order.Order.OpenReturns())
+	}
+	if o := d.order.Order; o.Returned != 100 || len(o.OpenReturns()) != 0 {
+		t.Errorf("%d of 100 went back, and open is %+v", o.Returned, o.OpenReturns())
+	}
+}
+
 // TestSecondPaymentDisputed: whatever answers are lost, and whatever the bank decides meanwhile, even about money that
 // went back already, each refund that the provider has made is recorded, and in the end the buyer has the second
 // payment back by the books. No lost dispute that may count is forgotten.

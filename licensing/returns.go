@@ -335,17 +335,24 @@ func (o *Order) noteReturn(refund, further *Payment, now time.Time) {
 }
 
 // dueSecond makes the rest of a second payment due: what neither has gone back nor is on its way back at the provider.
-// closed is the number of a refund that has ended. Without closed, a dispute has changed the rest, and refunds that
-// the provider may have taken stay open. refunds is Order.InvoiceRefunds.
+// closed is the number of a refund that has ended; empty: a dispute has changed the rest. Refunds that the provider may
+// have taken stay open. But if another refund has left less than such a refund is of, the provider can't make it.
+// refunds is Order.InvoiceRefunds.
 func (o *OrderReturns) dueSecond(second *Payment, closed string, refunds int, now time.Time) {
 	left, tries := second.Amount-second.Returned, 0
+	for _, r := range o.OpenReturns() {
+		if r.Of == second.Reference {
+			if tries = max(tries, r.Tries); r.Number != closed && r.Pending {
+				left -= r.Amount
+			}
+		}
+	}
 	var list []Return
 	for _, r := range o.OpenReturns() {
-		if r.Of != second.Reference {
+		switch {
+		case r.Of != second.Reference, r.Number != closed && r.Pending:
 			list = append(list, r)
-			continue
-		}
-		if tries = max(tries, r.Tries); r.Number != closed && (r.Pending || closed == "" && r.asked()) {
+		case r.Number != closed && r.asked() && (closed == "" || r.Amount <= left):
 			list, left = append(list, r), left-r.Amount
 		}
 	}
