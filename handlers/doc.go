@@ -48,58 +48,47 @@
 //
 // The files:
 //
-//	accesslog.go       the log line of a request; counters by route and by outcome of activations
-//	account.go         the settings of an account, and how much it stores
-//	receiptkeys.go     the keys that sign receipts, and their open set
-//	receipts.go        receipts of activations, validations and trials
-//	receiptfile.go     the receipt file of a device without a network
-//	receiptbatch.go    receipt files of many such devices
-//	release.go         the release of a device that was made without a network
-//	revocations.go     the open list of receipts that are void
-//	admin.go           the listener for operators, probes, Go's profiles
-//	apikeys.go         API keys
-//	auth.go            API keys and signatures of callers, access for scripts of any web page
-//	decode.go          JSON bodies, and what is wrong with them; the fast decoder for activations
-//	deliveries.go      deliveries to webhook endpoints, replays, test messages
-//	devices.go         devices of a license; cursors of their listings
-//	docs.go            the API document, the API reference, the page at /
-//	endpoint.go        the adapter between requests and the functions of routes
-//	envelope.go        JSON of responses, and the encoder for activations, which appends to a buffer
-//	errors.go          the table of errors
-//	eventdata.go       events as responses and webhooks show them
-//	events.go          the feed, and the history of licenses and orders
-//	idempotency.go     Idempotency-Key
-//	inputs.go          the field types of request types
-//	licenses.go        licenses as responses show them, lookups, grants
-//	lifecycle.go       changes of licenses: suspend, reinstate, revoke, renew, reissue, update
-//	listing.go         the routes of lists, and the cursors of their pages
-//	metadata.go        metadata and entitlements: objects whose members belong to the shop
-//	orders.go          orders and redactions
-//	subscriptions.go   cancel, resume and change subscriptions
-//	payments.go        lists of the payments of an order
-//	callbacks.go       callbacks of payment providers
-//	sandbox.go         payments of test mode without a buyer
-//	pay.go             the routes of the pay page: buttons, redirects, headers; texts about refused requests
-//	products.go        products
-//	deviceterms.go     terms about devices that change, and the components of a device
-//	billing.go         terms of subscriptions
-//	ratelimit.go       rate limits and their headers
-//	refusal.go         the listener; refused connections; refusals before fasthttp
-//	request.go         a request in progress, and the steps that all routes share
-//	requestid.go       request ids
-//	requesttype.go     request types, compiled; limits of their inputs; media types of their bodies
-//	responses.go       the limit on the bytes of responses that have not left yet
-//	reports.go         reports of sales
-//	rollouts.go        rollouts of the terms of products
-//	routelist.go       the routes as generators and tests see them; why each route refuses requests
-//	routes.go          the list of routes: one row each
-//	routetable.go      request targets, their routes and limits of bodies
-//	selfservice.go     activate, validate and deactivate
-//	trials.go          trials
-//	server.go          configuration, start and shutdown, limits of bodies, texts of license keys
-//	suggest.go         did you mean: unknown parameters, members and paths
-//	trace.go           spans
-//	validate.go        the rules for values
-//	webhookchanges.go  changes of webhook endpoints
-//	webhooks.go        webhook endpoints
+//	accesslog.go     the log line of a request; counters by route and by outcome of activations
+//	account.go       the settings of an account, and how much it stores
+//	receiptkeys.go   the keys that sign receipts, their open set, and the open list of receipts that are void
+//	receipts.go      receipts of activations, validations and trials; the receipt file of a device without a network
+//	receiptbatch.go  many devices without a network: their receipt files; and the release of such a device
+//	admin.go         the listener for operators, probes, Go's profiles
+//	apikeys.go       API keys
+//	auth.go          API keys and signatures of callers, access for scripts of any web page
+//	decode.go        JSON bodies, and what is wrong with them; the fast decoder for activations
+//	deliveries.go    deliveries to webhook endpoints, replays, test messages
+//	devices.go       devices of a license, their components and terms; cursors of their listings
+//	docs.go          the API document, the API reference, the page at /
+//	endpoint.go      the adapter between requests and the functions of routes
+//	envelope.go      JSON of responses, and the encoder for activations, which appends to a buffer
+//	errors.go        the table of errors
+//	eventdata.go     events as responses and webhooks show them
+//	events.go        the feed, and the history of licenses and orders
+//	idempotency.go   Idempotency-Key
+//	inputs.go        the field types of request types
+//	licenses.go      licenses as responses show them, lookups, grants; metadata and entitlements
+//	lifecycle.go     changes of licenses: suspend, reinstate, revoke, renew, reissue, update
+//	listing.go       the routes of lists, and the cursors of their pages
+//	orders.go        orders and redactions
+//	subscriptions.go terms of subscriptions; cancel, resume and change subscriptions
+//	payments.go      lists of the payments of an order, reports of sales, payments of test mode without a buyer
+//	callbacks.go     callbacks of payment providers
+//	pay.go           the routes of the pay page: buttons, redirects, headers; texts about refused requests
+//	products.go      products
+//	ratelimit.go     rate limits and their headers
+//	refusal.go       the listener; refused connections; refusals before fasthttp
+//	request.go       a request in progress, and the steps that all routes share
+//	requesttype.go   request types, compiled; limits of their inputs; media types of their bodies
+//	responses.go     the limit on the bytes of responses that have not left yet
+//	rollouts.go      rollouts of the terms of products
+//	routes.go        the list of routes: one row each
+//	routetable.go    request targets, their routes, limits of bodies; the routes as generators and tests see them
+//	selfservice.go   activate, validate and deactivate
+//	trials.go        trials
+//	server.go        configuration, start and shutdown, limits of bodies, texts of license keys
+//	suggest.go       did you mean: unknown parameters, members and paths
+//	trace.go         request ids and spans
+//	validate.go      the rules for values
+//	webhooks.go      webhook endpoints and their changes
 package handlers

@@ -107,51 +107,45 @@
 //
 // # Files
 //
-//	store.go         Config; Store and its parts; opening and closing
-//	commit.go        Commit: one change, until its outcome is known
-//	swap.go          a change as one etcd transaction
-//	webhooks.go      the part of a swap that writes an owner's webhook endpoints
-//	receiptkeys.go   the part of a swap that writes an owner's receipt keys, and whose root secrets to seal anew
-//	revocations.go   the part of a swap that writes which receipts are void; reading and sweeping these
-//	eventwrite.go    the events of a swap, and events of several records in one key
-//	trials.go        the parts of a swap that write trials and delete their licenses
-//	load.go          Load and Confirm: records and their tokens
-//	devices.go       licenses with their devices, written and read
-//	leases.go        the leases of a license, and which of them have lapsed
-//	memory.go        what the store remembers of licenses; Recall
-//	devicecache.go   what the store remembers of devices with keys of their own
-//	devicescan.go    reading all devices of a license in the background, for the cache of devices
-//	fingerprints.go  devices that were bound, about
-//	batcher.go       callers share a request
-//	packer.go        which callers may share a request
-//	batchwrites.go   sending changes
-//	batchreads.go    sending reads and checks
-//	fences.go        epochs and the owners that listen, compared by each request
-//	listening.go     which owners listen to activations
-//	listenmove.go    changing which owners listen
-//	epochclose.go    closing epochs, so that events appear in feeds
-//	owners.go        the owners, and the slots in use
-//	slotmap.go       following the map from slots to cells
-//	feed.go          feeds: pages of an owner's events
-//	directory.go     the keys of an owner's events, in the feed's order
-//	eventlookup.go   one event, by its id
-//	history.go       the events of one record
-//	eventsweep.go    removing old events
-//	eventmarks.go    how old events are, and how many bytes each owner has
-//	eventbudget.go   removing events beyond the budget
-//	paymentlistings.go lists of the payments of an order
-//	listings.go      pages of licenses, orders, products and API keys
-//	skiplist.go      reading a listing from its end
-//	sales.go         payments and refunds by time: writing and reading them
-//	sweeps.go        what is due, and old claims; compacting etcd's history early
-//	apikeys.go       API keys, and when they were used last
-//	apikeychange.go  changes of API keys, one at a time; marks that move when API keys change
+//	store.go          Config; Store and its parts; opening and closing
+//	commit.go         Commit: one change, until its outcome is known
+//	swap.go           a change as one etcd transaction
+//	swapparts.go      the parts of a swap that write webhook endpoints, receipt keys and trials
+//	revocations.go    the part of a swap that writes which receipts are void; reading and sweeping these
+//	eventwrite.go     the events of a swap, and events of several records in one key
+//	load.go           Load and Confirm: records and their tokens
+//	devices.go        licenses with their devices, written and read
+//	leases.go         the leases of a license, and which of them have lapsed
+//	memory.go         what the store remembers of licenses; Recall
+//	devicecache.go    what the store remembers of devices with keys of their own
+//	devicescan.go     reading all devices of a license in the background, for the cache of devices
+//	fingerprints.go   devices that were bound, about
+//	batcher.go        callers share a request
+//	packer.go         which callers may share a request
+//	batchwrites.go    sending changes
+//	batchreads.go     sending reads and checks
+//	fences.go         epochs and the owners that listen, compared by each request
+//	listening.go      which owners listen to activations
+//	listenmove.go     changing which owners listen
+//	epochclose.go     closing epochs, so that events appear in feeds
+//	owners.go         the owners, the slots in use, and the map from slots to cells
+//	feed.go           feeds: pages of an owner's events
+//	directory.go      the keys of an owner's events, in the feed's order; one event, by its id
+//	history.go        the events of one record
+//	eventsweep.go     removing old events
+//	eventmarks.go     how old events are, and how many bytes each owner has
+//	eventbudget.go    removing events beyond the budget
+//	listings.go       pages of licenses, orders, products and API keys
+//	skiplist.go       reading a listing from its end
+//	sales.go          payments and refunds by time, written and read; lists of the payments of an order
+//	sweeps.go         what is due, and old claims; compacting etcd's history early
+//	apikeys.go        API keys, and when they were used last
+//	apikeychange.go   changes of API keys, one at a time; marks that move when API keys change
 //	providerevents.go how far the events at payment providers are read
-//	masters.go       which master keys are in use; comparing the ring of a node with them
-//	idkey.go         the id key, sealed under a master key
-//	retire.go        MasterUsage: which keys and endpoints need a master key; retiring a master key
-//	nodes.go         registrations of nodes, and their stamps, which package node/clocks compares
-//	recount.go       how much owners store: the growth of each change, and recounts
-//	counts.go        counts swaps and events in metrics, and traces swaps and batches
-//	badvalues.go     counts and logs values that can't be read, and licenses that break a rule, as a node meets them
+//	masters.go        which master keys are in use; the id key, sealed under a master key
+//	retire.go         MasterUsage: which keys and endpoints need a master key; retiring a master key
+//	nodes.go          registrations of nodes, and their stamps, which package node/clocks compares
+//	recount.go        how much owners store: the growth of each change, and recounts
+//	counts.go         counts swaps and events in metrics, and traces swaps and batches
+//	badvalues.go      counts and logs values that can't be read, and licenses that break a rule, as a node meets them
 package kv

@@ -27,22 +27,17 @@
 //
 // The map of the package:
 //
-//	service.go         the service: its parts, settings and shutdown
-//	admitted.go        admission places
-//	gates.go           limits of expensive work, such as pages of lists
+//	service.go         the service: its parts, settings and shutdown; new ULIDs
+//	gates.go           admission places, and limits of expensive work, such as pages of lists
 //	idempotent.go      Idempotency-Keys, and retries after conflicts of claims
-//	ids.go             new ULIDs
 //	orders.go          create, read and pay orders
 //	issuing.go         orders for many licenses: issue all, revoke all
 //	orderchanges.go    cancel and refund orders
 //	checkouts.go       checkouts of orders at payment providers, and which of them a sweep asks about
 //	eventreading.go    takes the right to read the events at a payment provider; package payment reads
-//	outsidepayments.go record payments that a shop has received itself
-//	subscriptions.go   subscriptions and their invoices
-//	invoicerefunds.go  refunds of later invoices of subscriptions and of second payments, as the provider says
-//	furtherpayments.go second payments of orders, fees, and requests for refunds of invoices
-//	planchanges.go     changes of what subscriptions pay for
-//	payments.go        lists of the payments of an order
+//	subscriptions.go   subscriptions, their invoices, and changes of what they pay for
+//	furtherpayments.go second payments of orders, and refunds of them and of later invoices
+//	payments.go        lists of the payments of an order; payments that a shop has received itself
 //	disputes.go        disputes of payments
 //	sandbox.go         what the sandbox knows about orders of test mode
 //	products.go        products
@@ -61,17 +56,14 @@
 //	keycache.go        the cache of API keys, and authentication
 //	keyuse.go          when API keys were last used
 //	webhooks.go        webhook endpoints
-//	receipts.go        the keys that sign receipts
+//	receipts.go        the keys that sign receipts; documents that are signed once for all that ask
 //	revocations.go     lists of receipts that are void, and the sweep of what has left them
-//	signeddocuments.go documents that are signed once for all that ask
 //	deliveries.go      reads deliveries to endpoints, and starts replays
 //	eventviews.go      pages of the feed and of histories
-//	feed.go            Events, how many callers may wait for events, and events for package delivery
-//	feedwait.go        the wait for events, and the check of the caller's API key meanwhile
+//	feed.go            Events, how many callers may wait for events, the wait, and events for package delivery
 //	budgets.go         how much accounts store, and whether their budgets refuse growth
 //	recount.go         recounts of how much accounts store
 //	leasecounts.go     how many leases are in use, for the metrics
-//	chores.go          the periodic work of a node
-//	division.go        which slots this node sweeps
+//	chores.go          the periodic work of a node, and which slots the node sweeps
 //	sweep.go           removes old claims, events and deleted endpoints; records ends; finds refunds that are due
 package service

@@ -2,11 +2,13 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"licet/internal/fair"
 	"licet/licensing"
+	"licet/node"
 	"licet/node/store"
 )
 
@@ -75,4 +77,81 @@ func (p *Payments) readUnlisted(ctx context.Context, order *licensing.Order) (li
 		OrderNo: order.OrderNo, Provider: order.PaidThrough(), Reference: order.Payment, Amount: order.Amount,
 		Currency: order.Currency, PaidAt: order.PaidAt, RecordedAt: order.PaidAt,
 	}, nil
+}
+
+// OutsidePayment is a payment that a shop has received itself. The caller has validated the fields.
+type OutsidePayment struct {
+	Reference string    // the shop's own; no two orders of an owner have the same
+	Amount    *int64    // nil: the order's amount
+	PaidAt    time.Time // zero: now
+	By        licensing.Actor
+	Once      *node.Once // nil: the request came without an Idempotency-Key
+}
+
+// RecordPayment records that a shop has received the payment of an order, and issues the license like any payment.
+// Recording the same payment again is a no-op.
+//
+// With in.Once, repeating the request returns the order as it is now, or the refusal of the first request, and replayed
+// is true.
+func (p *Payments) RecordPayment(
+	ctx context.Context, owner licensing.Owner, orderNo string, in OutsidePayment,
+) (order licensing.Order, replayed bool, err error) {
+	ref := licensing.OrderRef(owner, orderNo)
+	run := func(_ node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
+		var wants []store.Want
+		if licensing.ValidOrderNo(orderNo) {
+			wants = append(wants, store.Want{Ref: ref})
+		}
+		loaded, err := p.engine.LoadWithClaim(ctx, claim, wants...)
+		switch {
+		case err != nil:
+			return licensing.Order{}, claim.Replayed(), err
+		case claim.Replayed():
+			return p.orders.claimedOrder(ctx, owner, claim.Earlier)
+		case len(loaded) == 0 || loaded[0].Record.Order == nil:
+			return licensing.Order{}, false, licensing.ErrOrderNotFound
+		}
+		if err := p.orders.RefuseLicenses(ctx, loaded[0].Record.Order); err != nil {
+			return licensing.Order{}, false, err
+		}
+		claim.Effect.OrderNo = orderNo
+		result, err := p.recordOutside(ctx, claim, loaded[0].Record.Order, in)
+		if err == nil && claim.Replayed() {
+			return p.orders.claimedOrder(ctx, owner, claim.Earlier)
+		}
+		return p.issueNow(ctx, result.Order()), claim.Replayed(), err
+	}
+	return idempotent(ctx, p.core, owner, in.Once, nil, run)
+}
+
+// recordOutside stores the payment of an order, its record and the license in one transaction.
+func (p *Payments) recordOutside(
+	ctx context.Context, claim *node.Claim, order *licensing.Order, in OutsidePayment,
+) (licensing.Result, error) {
+	pay, err := p.orders.newPayment(ctx, order)
+	if err != nil {
+		return licensing.Result{}, err
+	}
+	pay.Provider, pay.Payment = licensing.ProviderOutside, in.Reference
+	pay.PaidAt, pay.By = in.PaidAt, in.By
+	paying := func(pay licensing.PayOrder) licensing.Command {
+		return licensing.PayOutside{PayOrder: pay, Amount: in.Amount}
+	}
+	return p.orders.payRecorded(ctx, claim, order, pay, paying)
+}
+
+// payRecorded is payTogether with the record of the payment.
+func (o *Orders) payRecorded(
+	ctx context.Context, claim *node.Claim, order *licensing.Order, pay licensing.PayOrder,
+	paying func(licensing.PayOrder) licensing.Command,
+) (licensing.Result, error) {
+	record := licensing.PaymentRef(order.Owner, pay.Provider, pay.Payment)
+	add := node.Step{Ref: record, Then: func(paid licensing.Result) licensing.Command {
+		return licensing.AddPayment{
+			Order: paid.Order(), Provider: pay.Provider, Payment: pay.Payment, By: pay.By, Fee: pay.Fee,
+		}
+	}}
+	return o.engine.WithRecordLock(ctx, record, func(ctx context.Context) (licensing.Result, error) {
+		return o.payTogether(ctx, claim, order, pay, paying, add)
+	})
 }

@@ -2,8 +2,11 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
 	"licet/licensing/keyring"
@@ -190,4 +193,13 @@ func (s *Service) StopIntake() {
 func (s *Service) Drain(ctx context.Context) error {
 	s.StopIntake()
 	return s.Node.Drain(ctx)
+}
+
+// NewULID returns a new id. what names the object in an error message.
+func NewULID(now time.Time, entropy io.Reader, what string) (string, error) {
+	id, err := ulid.New(ulid.Timestamp(now), entropy)
+	if err != nil {
+		return "", fmt.Errorf("make the id of %s: %w", what, err)
+	}
+	return id.String(), nil
 }
