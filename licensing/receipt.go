@@ -189,14 +189,16 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
 func RecordsReceipt(r *Record, cmd Command, now time.Time) bool {
 	var ask ReceiptAsk
 	var product string
+	var key LicenseKey
 	switch c := cmd.(type) {
 	case Activate:
-		ask, product = c.Receipt, c.ProductID
+		ask, product, key = c.Receipt, c.ProductID, c.Key
 	case ValidateLicense:
-		ask, product = c.Receipt, c.ProductID
+		ask, product, key = c.Receipt, c.ProductID, c.Key
 	}
 	l := r.License
 	return ask.Wanted() && l != nil && r.bound(cmd.DeviceID()) && l.unusable(product, true, now) == nil &&
+		l.checkKey(key, true, nil, now) == nil && r.Documents.Dates(l.Receipts.counts(ask)) &&
 		dayAfter(l.lastReceipt(&r.Devices[cmd.DeviceID()].Device, now)) > l.ReceiptsUntil
 }
 

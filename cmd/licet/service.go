@@ -279,7 +279,7 @@ func (s *instance) serveAPI() error {
 	s.background("the recount of usage", func(ctx context.Context) {
 		n.Sweep(ctx, service.Chore{Name: "the count of what accounts store", Label: "usage", Once: n.Recount})
 	})
-	// And counts of leases, which read all licenses with leases.
+	// And counts of leases, which read all licenses with leases, and others that end soon.
 	s.background("the count of leases", func(ctx context.Context) {
 		n.Sweep(ctx, service.Chore{Name: "the count of leases in use", Label: "leases_in_use", Once: n.CountLeases})
 	})

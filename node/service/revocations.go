@@ -141,15 +141,16 @@ func (r *Receipts) SignList(
 
 // Revocations returns an owner's list of revocations, some seconds old, for any caller, without an API key. Callers at
 // the same time share one reading, which reads what has changed since the last one. If it has failed for a reason of
-// the caller who reads, such as the deadline, the others try once more.
+// the caller who reads, such as the deadline, the others try again.
 func (r *Receipts) Revocations(
 	ctx context.Context, owner licensing.Owner, network netip.Addr,
 ) (*RevocationList, error) {
-	list, again, err := r.latestList(ctx, owner, network)
-	if again {
-		list, _, err = r.latestList(ctx, owner, network)
+	for {
+		list, again, err := r.latestList(ctx, owner, network)
+		if !again || ctx.Err() != nil {
+			return list, err
+		}
 	}
-	return list, err
 }
 
 // latestList returns the list that the node remembers, or a reading, perhaps another caller's. again reports that the
