@@ -164,3 +164,25 @@ func (p *listed) read(t *testing.T) string {
 	t.Helper()
 	return string(must[[]byte](t)(os.ReadFile(p.device.State)))
 }
+
+// afterVerdict: a device whose license was suspended, and reinstated since, still has the license, but no receipt.
+func (w *world) afterVerdict(t *testing.T) {
+	p := w.person(t, "editor")
+	if got := p.does("activate"); got != good {
+		t.Fatalf("activate: %+v", got)
+	}
+	p.suspend(t)
+	if got, want := p.does("validate"), (outcome{Reason: client.ReasonLicenseSuspended}); got != want {
+		t.Fatalf("validate: %+v, want %+v", got, want)
+	}
+	must[*client.License](t)(p.api.Licenses.Reinstate(t.Context(), p.key, ""))
+	p.network.tell(func(f *failures) { f.away = true })
+	got := p.does("check", func(c *call) { c.RetryFor = 0 })
+	p.network.tell(func(f *failures) { f.away = false })
+	if want := (outcome{Reason: unreachable}); got != want {
+		t.Errorf("check without a network: %+v, want %+v", got, want)
+	}
+	if got := p.does("refresh"); got != good {
+		t.Errorf("refresh: %+v", got)
+	}
+}

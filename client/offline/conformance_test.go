@@ -60,6 +60,7 @@ func TestConformance(t *testing.T) {
 	t.Run("what is known of a list", w.aboutLists)
 	t.Run("states that are not of the device", w.states)
 	t.Run("a state of another account or mode", w.switched)
+	t.Run("a verdict, then unreachable", w.afterVerdict)
 }
 
 // call is a call of a client. Each one is of a program that has just started.

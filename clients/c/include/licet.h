@@ -117,8 +117,8 @@ LICET_API void licet_close(licet *handle);
  * without a network, and its result may allow the program by the receipt.
  */
 
-/* licet_activate binds the device to a license, and keeps the receipt. license_key null: the license of the state.
- * device_name may be null. */
+/* licet_activate binds the device to a license, and keeps the receipt. license_key null or
+ * empty: the license of the state. device_name may be null. */
 LICET_API int licet_activate(licet *handle, const char *license_key, const char *device_name, licet_result **result);
 
 /* licet_trial starts the trial of the product on this device, and keeps the receipt. buyer_email may be null. */
@@ -148,8 +148,9 @@ LICET_API int licet_result_allowed(const licet_result *result);
 /*
  * licet_result_reason says why not, in one word; empty if allowed. It is one of the service's reasons, or of those in
  * docs/reference/receipts.md: malformed, algorithm, type, key, signature, audience, device, nonce, not_yet_valid,
- * expired, clock_set_back, older, stale, voided. Further: not_activated (there is no license on
- * this device), no_receipt (the service issues none), unreachable, memory.
+ * expired, clock_set_back, older, stale, voided. Further: not_activated (there is no license on this device),
+ * no_receipt (the service issues none), unreachable (there is no receipt, and no answer of the service: licet_check
+ * says so until licet_refresh gets a receipt), memory.
  */
 LICET_API const char *licet_result_reason(const licet_result *result);
 

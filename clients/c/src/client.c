@@ -186,7 +186,9 @@ static int save(licet *h) {
 
 static void verify(licet *h, const struct licet_documents *d, struct licet_verdict *verdict) {
   licet_i_verify(&h->verifier, d, &h->seen, now_of(h), verdict);
-  if (d->receipt == NULL && verdict->reason != LICET_R_MEMORY) verdict->reason = LICET_R_NOT_ACTIVATED;
+  if (d->receipt == NULL && verdict->reason != LICET_R_MEMORY) {
+    verdict->reason = h->license_key == NULL ? LICET_R_NOT_ACTIVATED : LICET_R_UNREACHABLE;
+  }
 }
 
 /* keep makes documents those of the handle, and saves them with what they show. It takes the documents. */
@@ -208,6 +210,12 @@ static int shows_more(const licet *h, const struct licet_verdict *v) {
 static void deny(licet_result *r, const char *reason) {
   r->allowed = r->in_grace = 0, r->refresh_at = r->expires_at = 0;
   put_text(r->reason, sizeof r->reason, reason);
+}
+
+/* invalid denies what the arguments or the state do not allow, without a request. */
+static int invalid(licet_result *r, const char *reason) {
+  deny(r, reason);
+  return LICET_ERR_ARGUMENT;
 }
 
 /* receipt_due returns when a good receipt is to be replaced. */
@@ -431,6 +439,7 @@ static int settle(licet *h, struct licet_documents *d, int want, struct licet_ve
     case LICET_R_NONE:
     case LICET_R_VOIDED:
     case LICET_R_NOT_ACTIVATED:
+    case LICET_R_UNREACHABLE:
     case LICET_R_MEMORY:
       want = 0;
       break;
@@ -498,7 +507,10 @@ static int ask(licet *h, const char *path, const char *license_key, const char *
   const struct licet_json *data, *v;
   const char *receipt, *key = license_key;
   int status;
-  if (h->config.random(h->config.user, random, sizeof random) != 0) return LICET_ERR_UNREACHABLE;
+  if (h->config.random(h->config.user, random, sizeof random) != 0) {
+    deny(r, "unreachable");
+    return LICET_ERR_UNREACHABLE;
+  }
   licet_i_base64_put(random, sizeof random, nonce);
   begin_request(h, &body, license_key);
   licet_i_put_member(&body, "product_id", h->config.product_id);
@@ -532,19 +544,18 @@ static int ask(licet *h, const char *path, const char *license_key, const char *
   return status;
 }
 
-/* fall_back makes the result of a call without a usable answer that of licet_check. */
+/* fall_back makes the result of a call without a usable answer that of licet_check. Without a receipt, the reason why
+ * there is no usable answer stays. */
 static int fall_back(licet *h, int status, licet_result *r) {
   if (status != LICET_ERR_UNREACHABLE && status != LICET_ERR_DOCUMENT) return status;
   if (status == LICET_ERR_DOCUMENT) put_text(r->message, sizeof r->message, r->reason);
+  if (h->documents.receipt == NULL) return status;
   return check(h, r) == LICET_ERR_MEMORY ? LICET_ERR_MEMORY : status;
 }
 
 static int validate(licet *h, licet_result *r) {
   int status;
-  if (h->license_key == NULL) {
-    deny(r, "not_activated");
-    return LICET_ERR_ARGUMENT;
-  }
+  if (h->license_key == NULL) return invalid(r, "not_activated");
   status = ask(h, "/v1/licenses/validate", h->license_key, NULL, NULL, r);
   if (status == LICET_ERR_REFUSED && (r->code == 40001 || r->code == 40401)) { /* there is no such license */
     (void)replace(&h->documents.receipt, NULL);
@@ -631,7 +642,7 @@ static int deactivate(licet *h, licet_result *r) {
   licet_response response;
   struct licet_doc doc;
   int status;
-  if (h->license_key == NULL) return LICET_ERR_ARGUMENT;
+  if (h->license_key == NULL) return invalid(r, "not_activated");
   begin_request(h, &body, h->license_key);
   licet_i_put(&body, "}");
   status = exchange(h, "/v1/licenses/deactivate", &body, NULL, LICET_MAX_ANSWER, &response, &doc, r);
@@ -704,29 +715,29 @@ void licet_close(licet *h) {
   free(h);
 }
 
-/* begin makes the result of a call, which allows nothing yet. */
+/* begin makes the result of a call, which allows nothing yet. The reason stays if memory runs out. */
 static int begin(const licet *h, licet_result **result) {
   if (result == NULL) return LICET_ERR_ARGUMENT;
   *result = calloc(1, sizeof **result);
   if (*result == NULL) return LICET_ERR_MEMORY;
-  deny(*result, "not_activated");
+  deny(*result, h == NULL ? "not_activated" : "memory");
   return h == NULL ? LICET_ERR_ARGUMENT : LICET_OK;
 }
 
 int licet_activate(licet *h, const char *license_key, const char *device_name, licet_result **result) {
   int status = begin(h, result);
   if (status != LICET_OK) return status;
-  if (license_key == NULL) license_key = h->license_key;
-  if (!is_text(license_key, 1024 * 4) || (device_name != NULL && !is_text(device_name, LICET_MAX_TEXT * 4))) {
-    return LICET_ERR_ARGUMENT;
-  }
+  if (license_key == NULL || *license_key == 0) license_key = h->license_key;
+  if (license_key == NULL) return invalid(*result, "not_activated");
+  if (!is_text(license_key, 1024 * 4)) return invalid(*result, "invalid_license_key");
+  if (device_name != NULL && !is_text(device_name, LICET_MAX_TEXT * 4)) return invalid(*result, "invalid_field");
   return ask(h, "/v1/licenses/activate", license_key, "device_name", device_name, *result);
 }
 
 int licet_trial(licet *h, const char *buyer_email, licet_result **result) {
   int status = begin(h, result);
   if (status != LICET_OK) return status;
-  if (buyer_email != NULL && !is_text(buyer_email, LICET_MAX_TEXT)) return LICET_ERR_ARGUMENT;
+  if (buyer_email != NULL && !is_text(buyer_email, LICET_MAX_TEXT)) return invalid(*result, "invalid_field");
   return ask(h, "/v1/trials", NULL, "buyer_email", buyer_email, *result);
 }
 

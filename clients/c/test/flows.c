@@ -10,7 +10,7 @@ struct world {
   char *state;
   size_t state_length;
   int64_t now;
-  int waited, saves, fail_saves, trail_lists;
+  int waited, saves, fail_saves, fail_random, trail_lists;
 };
 
 static int failures;
@@ -55,6 +55,12 @@ static int64_t now(void *user) { return ((struct world *)user)->now; }
 static void wait_for(void *user, int milliseconds) { ((struct world *)user)->waited += milliseconds; }
 static int64_t ticks(void *user) { return ((struct world *)user)->waited; }
 
+static int fill(void *user, unsigned char *bytes, size_t length) {
+  if (((struct world *)user)->fail_random) return 1;
+  memset(bytes, 7, length);
+  return 0;
+}
+
 static licet *open_world(struct world *w, int64_t grace) {
   char root[64];
   licet_config c;
@@ -63,7 +69,7 @@ static licet *open_world(struct world *w, int64_t grace) {
   memset(&c, 0, sizeof c);
   c.size = sizeof c, c.url = "http://127.0.0.1/", c.root = root, c.account_id = "acct_1", c.mode = "test";
   c.product_id = "editor", c.device_id = "device \"1\"", c.user = w, c.load = load, c.save = save;
-  c.device_id = "device-1", c.transport = transport, c.now = now, c.wait = wait_for, c.ticks = ticks;
+  c.device_id = "device-1", c.transport = transport, c.now = now, c.wait = wait_for, c.ticks = ticks, c.random = fill;
   c.grace_seconds = grace, c.lease_seconds = 600;
   EXPECT(licet_open(&c, &h) == LICET_OK);
   return h;
@@ -98,6 +104,9 @@ static void call(int line, licet *h, int (*f)(licet *, licet_result **), int sta
 
 static int activate(licet *h, licet_result **r) { return licet_activate(h, "LIC-1", "My \"laptop\"\n", r); }
 static int activate_unknown(licet *h, licet_result **r) { return licet_activate(h, "LIC-2", NULL, r); }
+static int activate_empty(licet *h, licet_result **r) { return licet_activate(h, "", NULL, r); }
+static int activate_garbled(licet *h, licet_result **r) { return licet_activate(h, "LIC-\xff", NULL, r); }
+static int activate_garbled_name(licet *h, licet_result **r) { return licet_activate(h, "LIC-1", "\xff", r); }
 static int activate_stored(licet *h, licet_result **r) { return licet_activate(h, NULL, NULL, r); }
 static int trial(licet *h, licet_result **r) { return licet_trial(h, "a@example.com", r); }
 
@@ -172,7 +181,7 @@ static void test_lists(void) {
   pass(&w, 43200);
   CALL(h, licet_check, LICET_OK, 1, ""); /* it can't know yet */
   CALL(h, licet_refresh, LICET_OK, 0, "license_revoked");
-  CALL(h, licet_check, LICET_OK, 0, "not_activated");
+  CALL(h, licet_check, LICET_OK, 0, "unreachable");
   w.service.valid = 1, w.service.revision = 2; /* reinstated */
   CALL(h, licet_refresh, LICET_OK, 1, "");
   end(&w, h);
@@ -327,6 +336,12 @@ static void test_stored_license(void) {
   w.service.bound = 0; /* the shop has removed the device */
   CALL(h, licet_validate, LICET_OK, 0, "device_not_bound");
   CALL(h, activate_stored, LICET_OK, 1, "");
+  CALL(h, activate_empty, LICET_OK, 1, "");
+  w.service.bound = 0;
+  CALL(h, licet_validate, LICET_OK, 0, "device_not_bound");
+  w.service.bound = 1, w.service.plain = 1; /* bound again, by a service without receipts */
+  CALL(h, licet_refresh, LICET_ERR_DOCUMENT, 0, "no_receipt");
+  w.service.plain = 0;
   CALL(h, licet_deactivate, LICET_OK, 0, "not_activated");
   CALL(h, activate_stored, LICET_ERR_ARGUMENT, 0, "not_activated");
   end(&w, h);
@@ -341,7 +356,7 @@ static void test_deleted_license(void) {
   h = open_world(&w, 0);
   CALL(h, licet_check, LICET_OK, 1, "");
   CALL(h, licet_validate, LICET_ERR_REFUSED, 0, "license_not_found");
-  CALL(h, licet_check, LICET_OK, 0, "not_activated");
+  CALL(h, licet_check, LICET_OK, 0, "unreachable");
   end(&w, h);
 }
 
@@ -415,13 +430,13 @@ static void test_arguments(void) {
   licet *h = begin(&w, 0);
   licet_config c;
   licet *none = h;
-  licet_result *r;
   CALL(NULL, licet_check, LICET_ERR_ARGUMENT, 0, "not_activated");
   EXPECT(licet_check(h, NULL) == LICET_ERR_ARGUMENT);
-  EXPECT(licet_activate(h, "", NULL, &r) == LICET_ERR_ARGUMENT);
-  licet_result_free(r);
-  EXPECT(licet_activate(h, "LIC-\xff", NULL, &r) == LICET_ERR_ARGUMENT);
-  licet_result_free(r);
+  CALL(h, activate_empty, LICET_ERR_ARGUMENT, 0, "not_activated");
+  CALL(h, activate_garbled, LICET_ERR_ARGUMENT, 0, "invalid_license_key");
+  CALL(h, activate_garbled_name, LICET_ERR_ARGUMENT, 0, "invalid_field");
+  w.fail_random = 1;
+  CALL(h, activate, LICET_ERR_UNREACHABLE, 0, "unreachable");
   memset(&c, 0, sizeof c);
   c.size = sizeof c;
   EXPECT(licet_open(&c, &none) == LICET_ERR_ARGUMENT && none == NULL);
