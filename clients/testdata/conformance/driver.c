@@ -38,7 +38,7 @@ static void answer(const struct licet_doc *call) {
   config.lease_seconds = number(call, "lease_seconds"), config.grace_seconds = number(call, "grace");
   status = licet_open(&config, &license);
   if (status == LICET_OK) {
-    if (strcmp(what, "activate") == 0) status = licet_activate(license, *key == 0 ? NULL : key, NULL, &result);
+    if (strcmp(what, "activate") == 0) status = licet_activate(license, key, NULL, &result);
     else if (strcmp(what, "trial") == 0) status = licet_trial(license, NULL, &result);
     else if (strcmp(what, "validate") == 0) status = licet_validate(license, &result);
     else if (strcmp(what, "deactivate") == 0) status = licet_deactivate(license, &result);

@@ -15,7 +15,7 @@ async function outcome(call) {
       const { allowed, reason } = await program.check();
       return { ok: allowed, reason: reason ?? "" };
     }
-    await program[call.call](call.call === "activate" ? call.license_key || undefined : undefined);
+    await program[call.call](call.call === "activate" ? call.license_key : undefined);
     return { ok: true };
   } catch (error) {
     return { ok: false, code: error.code ?? 0, reason: error.reason ?? String(error) };

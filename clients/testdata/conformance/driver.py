@@ -19,7 +19,7 @@ def outcome(call):
             check = program.check()
             return {"ok": check.allowed, "reason": check.reason or ""}
         if call["call"] == "activate":
-            program.activate(call["license_key"] or None)
+            program.activate(call["license_key"])
         else:
             getattr(program, call["call"])()
         return {"ok": True}

@@ -70,7 +70,7 @@ export class Program {
   /** Binds this device to a license; without a key, to the license that is stored. Throws if that fails. */
   activate(licenseKey?: string, { deviceName }: { deviceName?: string } = {}): Promise<Receipt> {
     return this.#inTurn((state) => {
-      const body = { license_key: required(licenseKey ?? state.license_key), device_name: deviceName };
+      const body = { license_key: required(licenseKey || state.license_key), device_name: deviceName };
       return this.#obtain(state, "licenses/activate", body, this.#patience);
     });
   }
