@@ -19,13 +19,11 @@ func (r *Report) untrusted(
 	var name x509.HostnameError
 	var signer x509.UnknownAuthorityError
 	switch {
-	case slices.ContainsFunc(chain, func(c *x509.Certificate) bool {
-		return now.After(c.NotAfter) || now.Before(c.NotBefore)
-	}):
-		r.certificates(check, which, chain, now)
 	case errors.As(refused, &name):
 		r.add(Problem, check, "use a name of the certificate in the address, or issue a certificate for "+name.Host,
 			"%s is for %s, and not for %s", which, namesOf(name.Certificate), name.Host)
+	case len(chain) > 0 && (now.After(chain[0].NotAfter) || now.Before(chain[0].NotBefore)):
+		r.certificates(check, which, chain[:1], now)
 	case errors.As(refused, &signer) && len(chain) > 0:
 		r.add(Problem, check, authority, "this machine does not know the authority that has signed %s: %s", which,
 			chain[len(chain)-1].Issuer)

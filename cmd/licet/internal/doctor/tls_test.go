@@ -19,24 +19,33 @@ import (
 	"licet/cmd/licet/internal/cli"
 )
 
-// served returns the address of a service that is ready, with a certificate for 127.0.0.1 that ends at a time. The zero
-// time: with the certificate of package httptest, for 127.0.0.1 and example.com.
-func served(t *testing.T, end time.Time) string {
+// certificate returns a certificate for 127.0.0.1, which is valid for an hour until a time, and its key.
+func certificate(t *testing.T, end time.Time) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-time.Hour), NotAfter: end,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der, key
+}
+
+// served returns the address of a service that is ready, with a certificate for 127.0.0.1 that ends at a time, and
+// further certificates after it. The zero time: with the certificate of package httptest, for 127.0.0.1 and
+// example.com.
+func served(t *testing.T, end time.Time, further ...[]byte) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if !end.IsZero() {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: end.Add(-time.Hour), NotAfter: end,
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+		der, key := certificate(t, end)
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{
+			{Certificate: append([][]byte{der}, further...), PrivateKey: key}}}
 	}
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -56,6 +65,8 @@ func TestUntrustedService(t *testing.T) {
 	wantOne(t, judged(served(t, now.Add(3*time.Hour))), Problem, "starts to be valid at ")
 	wantOne(t, judged(served(t, now.Add(time.Minute))), Problem, "does not know the authority that has signed the "+
 		"certificate of https://127.0.0.1:")
+	early, _ := certificate(t, now.Add(3*time.Hour)) // the service's own certificate is valid
+	wantOne(t, judged(served(t, now.Add(time.Minute), early)), Problem, "certificate of https://127.0.0.1:")
 	url := served(t, time.Time{})
 	wantOne(t, judged(url), Problem, "does not know the authority that has signed the certificate of "+url)
 	wantOne(t, judged(strings.Replace(url, "127.0.0.1", "localhost", 1)), Problem,
