@@ -74,16 +74,18 @@ type minorUnits struct {
 func (m *minorUnits) Set(text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	pointed := strings.Replace(text, ",", ".", 1)
+	_, after, comma := strings.Cut(text, ",")
+	isPrice := !comma || len(after) == 1 || len(after) == 2 // three digits after a comma may be thousands
 	switch _, decimal := strconv.ParseFloat(pointed, 64); {
 	case err == nil:
 		*m.into = n
 		return nil
 	case errors.Is(err, strconv.ErrRange):
 		return errors.New("write a smaller amount")
-	case decimal == nil && m.price:
+	case decimal == nil && m.price && isPrice:
 		return fmt.Errorf("an amount is in minor units, such as cents: write --price %s, or --amount 4900 for 49.00",
 			pointed)
-	case decimal == nil:
+	case decimal == nil && !m.price:
 		return errors.New("an amount is in minor units, such as cents: write --amount 4900 for 49.00 USD, or leave " +
 			"--amount out: then it is the amount of the order")
 	}

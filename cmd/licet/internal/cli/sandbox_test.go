@@ -68,6 +68,11 @@ func TestPrices(t *testing.T) {
 	for _, decimal := range []string{"49.00", "49,00"} {
 		u.refuses(true, []string{"--amount", "--price 49.00"}, create("USD", "--amount", decimal)...)
 	}
+	u.refuses(true, []string{"--price 49.5"}, create("USD", "--amount", "49,5")...)
+	for _, thousands := range []string{"4,900", "4,900.00"} {
+		u.refuses(true, []string{": write an amount in minor units, such as 4900 for 49.00"},
+			create("USD", "--amount", thousands)...)
+	}
 	u.refuses(true, []string{"--amount", "4900"}, create("USD", "--amount", "much")...)
 	u.refuses(true, []string{"price", "amount"}, create("USD", "--amount", "4900", "--price", "49.00")...)
 	u.refuses(true, []string{"price", "amount"}, create("USD")...)
