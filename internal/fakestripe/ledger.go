@@ -15,7 +15,7 @@ type Entry struct {
 	Refund   string // our number of a refund; empty: made in the dashboard
 	Currency string // upper case
 	Amount   int64  // what the buyer pays, less than 0: what goes back
-	Fee      int64  // what Stripe keeps; of a charge, it tells this once it has captured the money
+	Fee      int64  // what Stripe keeps; Stripe reports a charge's fee after the capture
 
 	Invoice string    // of a subscription, for a charge
 	Until   time.Time // the end of the period that the invoice pays for

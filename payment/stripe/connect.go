@@ -17,7 +17,7 @@ type Endpoint struct {
 	Secret string // the signing secret, which Stripe tells once
 }
 
-// lacks says which events an endpoint does not send, such as one that an earlier version has made; empty: none.
+// lacks says which events an endpoint does not send, for example an endpoint of an earlier version; empty: none.
 func lacks(e *sdk.WebhookEndpoint) string {
 	missing := slices.DeleteFunc(Events(), func(event string) bool {
 		return slices.Contains(e.EnabledEvents, event) || slices.Contains(e.EnabledEvents, "*")
