@@ -230,7 +230,7 @@ const (
 )
 
 // verifyStripe asks Stripe about all secret keys, some at the same time: a slow answer about one key does not keep the
-// service from asking about the others.
+// service from asking about the others. The first key that Stripe refuses ends the other questions.
 func (s *instance) verifyStripe(
 	ctx context.Context, own map[licensing.Owner]payment.Provider, shared map[licensing.Mode]*stripe.Provider,
 ) error {
@@ -254,14 +254,17 @@ func (s *instance) verifyStripe(
 		places <- struct{}{}
 		start.StartIn(&asking, "verification of a secret key", func() {
 			defer func() { <-places }()
-			wrong[i] = s.verifyKey(ctx, of, all[of])
+			if wrong[i] = s.verifyKey(ctx, of, all[of]); wrong[i] != nil {
+				cancel()
+			}
 		})
 	}
 	asking.Wait()
 	return errors.Join(wrong...)
 }
 
-// verifyKey asks Stripe about the secret key of a provider. It returns nil if Stripe can't be asked.
+// verifyKey asks Stripe about the secret key of a provider. It returns nil if Stripe can't be asked, or if ctx is
+// canceled before Stripe answers.
 func (s *instance) verifyKey(ctx context.Context, of string, p *stripe.Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
@@ -270,7 +273,7 @@ func (s *instance) verifyKey(ctx context.Context, of string, p *stripe.Provider)
 	case refused:
 		return fmt.Errorf("the secret key of Stripe for %s: %w; copy a valid key from Stripe's dashboard, or give "+
 			"the key the missing permission", of, err)
-	case err != nil:
+	case err != nil && !errors.Is(ctx.Err(), context.Canceled):
 		s.log.Warn().Err(err).Str("of", of).Msg("Stripe could not be asked whether the secret key is valid")
 	}
 	return nil

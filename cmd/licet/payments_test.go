@@ -211,6 +211,38 @@ func TestKeysAreVerifiedTogether(t *testing.T) {
 	}
 }
 
+// TestRefusedKeyEndsVerification: a key that Stripe refuses fails the start, however long Stripe takes for other keys.
+func TestRefusedKeyEndsVerification(t *testing.T) {
+	t.Parallel()
+	const wrong = stripeTestKey + "_wrong"
+	asked := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, _, _ := r.BasicAuth(); user != wrong && r.Header.Get("Authorization") != "Bearer "+wrong {
+			close(asked)
+			<-r.Context().Done() // no answer before the node hangs up
+			return
+		}
+		<-asked
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","message":"Invalid API Key provided"}}`)
+	}))
+	defer slow.Close()
+	dir := secretFiles(t, map[string]string{"key": stripeTestKey, "wrong": wrong,
+		"payments.json": `{"accounts": {"acct_right": {"test": {"provider": "stripe", "key_file": "key"}},
+			"acct_wrong": {"test": {"provider": "stripe", "key_file": "wrong"}}}}`})
+	var log bytes.Buffer
+	s := newService(config{paymentsConfig: paymentsConfig{
+		StripeBase: slow.URL, File: filepath.Join(dir, "payments.json"),
+	}}, zerolog.New(&log))
+	err := s.usePayments(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "acct_wrong") || strings.Contains(err.Error(), "acct_right") {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "could not be asked") { // as after verifyTimeout
+		t.Error(log.String())
+	}
+}
+
 // TestSecretsAreReadAgain: replaced files are used within a second. Unusable files change nothing.
 func TestSecretsAreReadAgain(t *testing.T) {
 	t.Parallel()

@@ -106,8 +106,9 @@ func (s *instance) run(ctx context.Context, start func(context.Context) error) e
 	return err
 }
 
-// listen makes the payment providers and opens the listeners. It runs before any slow step, so that a wrong key or a
-// port in use is reported at once.
+// listen makes the payment providers and opens the listeners. It runs before the store is opened, so that a wrong key
+// fails the start as soon as Stripe refuses the key, and a port in use once Stripe has answered about all keys. Stripe
+// has at most verifyAllTimeout for its answers.
 func (s *instance) listen(ctx context.Context, remote bool) error {
 	err := s.usePayments(ctx)
 	if err != nil {
