@@ -60,7 +60,7 @@ func (c *callbacks) Called(ctx context.Context, owner licensing.Owner, object Ob
 	}
 	switch object.Kind {
 	case ObjectCheckout, ObjectPayment, ObjectRefund, ObjectInvoice, ObjectSubscription:
-	case ObjectCharge: // its callback repeats often what is recorded
+	case ObjectCharge: // its callback repeats often what is recorded; invoices have their own ids: see recordCharge
 		paid, err := c.node.ReadPayment(ctx, owner,
 			licensing.Payment{Provider: provider.Name(), Reference: object.ID})
 		if err != nil || paid != nil && paid.Fee != nil {
@@ -88,6 +88,9 @@ func (c *callbacks) Called(ctx context.Context, owner licensing.Owner, object Ob
 		record = c.refundCallbacks.recordRefundState
 	case ObjectInvoice, ObjectSubscription:
 		record = c.subscriptions.recordSubscription
+		if object.Kind == ObjectCharge {
+			record = c.subscriptions.recordCharge
+		}
 	}
 	order, err := c.node.Order(ctx, owner, state.OrderNo)
 	if err == nil {

@@ -1,6 +1,8 @@
 package payment_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +116,44 @@ func TestFeeOfLaterQuestion(t *testing.T) {
 	s.fees("sold", sold, 1)
 	s.calledAboutInvoices()
 	s.fees("subscribed", subscribed, 2)
+}
+
+// countsQuestions counts the questions about subscriptions.
+type countsQuestions struct {
+	payment.Provider
+	asked atomic.Int32
+}
+
+func (p *countsQuestions) Look(ctx context.Context, object payment.Object) (payment.State, error) {
+	if object.Kind == payment.ObjectSubscription {
+		p.asked.Add(1)
+	}
+	return p.Provider.Look(ctx, object)
+}
+
+// TestChargesOfRecordedInvoice: callbacks about the charge of a recorded invoice store its fee. They ask nothing about
+// the subscription.
+func TestChargesOfRecordedInvoice(t *testing.T) {
+	s := atStripe(t)
+	o := s.subscribe()
+	s.advance(time.Minute)
+	s.called(payment.ObjectCharge, s.charged(o)[0])
+	s.advance(31 * 24 * time.Hour)
+	s.calledAboutInvoices()
+	s.fees("renewed, not captured", o, 1)
+	s.advance(time.Minute)
+	counts := &countsQuestions{Provider: s.provider}
+	_, desk := s.open(s.store, counts)
+	for range 2 {
+		object := payment.Object{Kind: payment.ObjectCharge, ID: s.charged(o)[1]}
+		if err := desk.Called(s.ctx, owner, object); err != nil {
+			t.Fatal(err)
+		}
+		s.fees("renewed", o, 2)
+	}
+	if asked := counts.asked.Load(); asked != 0 {
+		t.Errorf("%d questions about the subscription", asked)
+	}
 }
 
 // TestForeignCharges: callbacks about charges that are of no order, or that the key may not read, need no repetition.

@@ -62,6 +62,25 @@ func (s *subscriptions) recordSubscription(
 	return order, err
 }
 
+// recordCharge stores the fee of the charge that has paid an invoice. If the invoice has no record, recordCharge
+// records what the provider says about the invoice. A recorded invoice needs no question about its subscription: Stripe
+// repeats callbacks about charges often.
+func (s *subscriptions) recordCharge(
+	ctx context.Context, provider Provider, order licensing.Order, invoice State,
+) (licensing.Order, error) {
+	recorded, err := s.node.ReadPayment(ctx, order.Owner,
+		licensing.Payment{Provider: provider.Name(), Reference: invoice.ID})
+	switch {
+	case err != nil:
+		return order, err
+	case recorded == nil:
+		return s.recordSubscription(ctx, provider, order, invoice)
+	case recorded.Fee != nil:
+		return order, nil
+	}
+	return order, s.recordFee(ctx, provider, order, invoice.ID, invoice.Fee)
+}
+
 // skips reports whether a paid invoice is of a later period than the next one of the order: the callbacks of the
 // invoices before it are late, or lost. Months differ by three days.
 func skips(order *licensing.Order, periodEnd time.Time) bool {
