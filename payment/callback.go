@@ -3,6 +3,7 @@ package payment
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"licet/licensing"
 )
@@ -14,10 +15,11 @@ type callbacks struct {
 	subscriptions   *subscriptions
 	refundCallbacks *refundCallbacks
 	disputes        *disputes
+	verifying       sync.Mutex // held while a body is hashed and parsed
 }
 
 // Signed reports whether the signature header of a callback is in the form of the owner's provider, which has the given
-// name. It is false for any other provider. Only then is the body worth reading.
+// name, and not too old. It is false for any other provider. Only then is the body worth reading.
 func (c *callbacks) Signed(name licensing.PaymentProvider, owner licensing.Owner, signature string) bool {
 	provider := c.providerNamed(name, owner)
 	return provider != nil && provider.Signed(signature)
@@ -38,11 +40,16 @@ func (c *callbacks) ProviderOf(owner licensing.Owner) licensing.PaymentProvider 
 
 // Callback verifies the signature of a callback for an owner over its raw body, and returns the object that the
 // callback names. It returns ErrSignature if the signature is wrong or too old, or if the owner has no provider.
+//
+// Callback verifies one body at a time: strangers who forge callbacks keep at most one processor busy. A caller waits
+// for bodies that are in memory already. The server bounds their bytes, so the wait is less than a second.
 func (c *callbacks) Callback(owner licensing.Owner, signature string, body []byte) (Object, error) {
 	provider := c.providers.Of(owner)
 	if provider == nil {
 		return Object{}, ErrSignature
 	}
+	c.verifying.Lock()
+	defer c.verifying.Unlock()
 	return provider.Callback(signature, body)
 }
 

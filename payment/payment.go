@@ -31,7 +31,10 @@ func NewDesk(n *service.Service, providers Providers) *Desk {
 	subscriptions := &subscriptions{b, checkouts, invoices}
 	payments := &payments{b, checkouts, invoices, returns}
 	disputes := &disputes{b, payments}
-	callbacks := &callbacks{b, checkouts, subscriptions, &refundCallbacks{b, payments, refunds}, disputes}
+	callbacks := &callbacks{
+		backend: b, checkouts: checkouts, subscriptions: subscriptions,
+		refundCallbacks: &refundCallbacks{b, payments, refunds}, disputes: disputes,
+	}
 	return &Desk{
 		backend: b, checkouts: checkouts, subscriptions: subscriptions, refunds: refunds, returns: returns,
 		disputes: disputes, callbacks: callbacks, plays: &plays{b, refunds, callbacks},

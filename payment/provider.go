@@ -65,8 +65,8 @@ type Provider interface {
 	// and ErrUnknownObject if the provider does not know the subscription.
 	Portal(ctx context.Context, order licensing.Order) (string, error)
 
-	// Signed reports whether the text of the signature header of a callback is in the form of this provider. Only then
-	// is the body worth reading. It is false for a provider that sends no callbacks.
+	// Signed reports whether the text of the signature header of a callback is in the form of this provider, and not
+	// too old. Only then is the body worth reading. It is false for a provider that sends no callbacks.
 	Signed(signature string) bool
 
 	// Callback verifies the signature over the raw body of a callback, and returns the object that the callback names.

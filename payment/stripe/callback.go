@@ -3,6 +3,7 @@ package stripe
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,9 +53,15 @@ var events = []struct {
 	{"charge.updated", payment.ObjectCharge},
 }
 
-// Signed implements [payment.Provider].
+// Signed implements [payment.Provider]. Like the SDK, it refuses no time that is ahead of the node's clock.
 func (p *Provider) Signed(signature string) bool {
-	return len(signature) <= maxSignature && strings.HasPrefix(signature, "t=") && strings.Contains(signature, ",v1=")
+	if len(signature) > maxSignature || !strings.Contains(signature, ",v1=") {
+		return false
+	}
+	first, _, _ := strings.Cut(signature, ",")
+	signed, timed := strings.CutPrefix(first, "t=")
+	seconds, err := strconv.ParseInt(signed, 10, 64)
+	return timed && err == nil && time.Since(moment(seconds)) <= tolerance
 }
 
 // Callback implements [payment.Provider]. It takes events of any version of the API, since it reads only ids and the

@@ -143,6 +143,25 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
+// TestOldSignatures: the header alone shows that a signature is too old, so the body is not hashed. A time ahead of the
+// node's clock may be right.
+func TestOldSignatures(t *testing.T) {
+	f := newFixture(t)
+	now := time.Now()
+	for header, want := range map[string]bool{
+		fakestripe.Sign(now.Add(-6*time.Minute), nil, "whsec_x"): false,
+		fakestripe.Sign(now.Add(-4*time.Minute), nil, "whsec_x"): true,
+		fakestripe.Sign(now.Add(time.Hour), nil, "whsec_x"):      true,
+		"t=-9223372036854775808,v1=00":                           false,
+		"t=,v1=00":                                               false,
+		"t=soon,v1=00":                                           false,
+	} {
+		if got := f.provider.Signed(header); got != want {
+			t.Errorf("%s: %t", header, got)
+		}
+	}
+}
+
 // TestForeignEvents: a callback about anything else is of no interest, and is no error.
 func TestForeignEvents(t *testing.T) {
 	f := newFixture(t)
