@@ -72,8 +72,8 @@ openapi: ## Write docs/reference/openapi.yaml, and the tables of api.md, from th
 	go test ./internal/apidoc -run IsCurrent -update
 
 .PHONY: released
-released: ## Keep the API document as the released one: from then on, no change may break its clients. Run it for a release.
-	go test ./internal/apidoc -run TestReleasedDocumentStillHolds -release
+released: ## For a release: keep the API document, so that no later change breaks its clients. BREAKING=1 keeps one that does.
+	go test ./internal/apidoc -count=1 -v -run TestReleasedDocumentStillHolds -release $(if $(BREAKING),-breaking)
 
 .PHONY: typescript-check
 typescript-check: ## Compile and run examples/typescript, whose client is made from the API document. Needs npm.

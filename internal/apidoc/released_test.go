@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,10 @@ import (
 	"licet/internal/apidoc/openapi"
 )
 
-var release = flag.Bool("release", false, "keep the document as the released one")
+var (
+	release = flag.Bool("release", false, "keep the document as the released one, unless a change breaks clients")
+	breaks  = flag.Bool("breaking", false, "with -release: keep the document although a change breaks clients")
+)
 
 // releasedFile holds the document of the last release, see compact; before the first release, the document of an
 // earlier commit.
@@ -25,18 +29,44 @@ const releasedFile = "testdata/released.yaml.gz"
 // Within /v1 the API only grows: no change since the last release breaks a client.
 func TestReleasedDocumentStillHolds(t *testing.T) {
 	current := committed(t)
-	if *release {
-		var packed bytes.Buffer
-		to := gzip.NewWriter(&packed)
-		_, err := to.Write(compact(t, current))
-		if err := errors.Join(err, to.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(releasedFile, packed.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	for _, change := range keep(t, releasedFile, current, *release, *breaks) {
+		t.Errorf("since the last release: %s", change)
 	}
-	file, err := os.Open(releasedFile)
+}
+
+// keep returns the changes that break clients, from the document of a file to the current one. With release, keep then
+// writes the current document to the file: without such changes, or with breaks, which accepts and logs the changes.
+func keep(t *testing.T, path, current string, release, breaks bool) []string {
+	t.Helper()
+	changes := breaking(decode(t, unpacked(t, path)), decode(t, current))
+	if !release || len(changes) > 0 && !breaks {
+		return changes
+	}
+	for _, change := range changes {
+		t.Logf("breaks clients: %s", change)
+	}
+	pack(t, path, current)
+	return nil
+}
+
+// pack writes a document to a file.
+func pack(t *testing.T, path, document string) {
+	t.Helper()
+	var packed bytes.Buffer
+	to := gzip.NewWriter(&packed)
+	_, err := to.Write(compact(t, document))
+	if err := errors.Join(err, to.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, packed.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unpacked returns the document of a file.
+func unpacked(t *testing.T, path string) string {
+	t.Helper()
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +75,34 @@ func TestReleasedDocumentStillHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	released, err := io.ReadAll(from)
+	document, err := io.ReadAll(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range breaking(decode(t, string(released)), decode(t, current)) {
-		t.Errorf("since the last release: %s", change)
+	return string(document)
+}
+
+// TestRelease: a document that breaks clients replaces the released one only if that is wanted.
+func TestRelease(t *testing.T) {
+	current := committed(t)
+	path := filepath.Join(t.TempDir(), "released.yaml.gz")
+	pack(t, path, current)
+	more := strings.Replace(current, "    /v1/orders:\n", "    /v1/baskets:\n        get:\n            responses:\n"+
+		"                \"200\":\n                    description: OK\n    /v1/orders:\n", 1)
+	for _, c := range []struct {
+		document string
+		breaks   bool
+		found    int
+		kept     string
+	}{
+		{more, false, 0, more},
+		{current, false, 1, more},
+		{current, true, 0, current},
+	} {
+		found := keep(t, path, c.document, true, c.breaks)
+		if kept := unpacked(t, path) == string(compact(t, c.kept)); len(found) != c.found || !kept {
+			t.Errorf("with -breaking=%v: found %q; the file has the right document: %v", c.breaks, found, kept)
+		}
 	}
 }
 
