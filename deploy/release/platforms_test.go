@@ -35,8 +35,9 @@ func (i importer) Import(path string) (*types.Package, error) {
 	return nil, fmt.Errorf("%s is not checked", path)
 }
 
-// typeErrors returns why packages of the module in a folder do not compile for an operating system. It only checks
-// types, and of other modules only declarations, so it takes seconds where a build without a cache takes minutes.
+// typeErrors returns why packages of the module in a folder do not compile for an operating system on amd64. It only
+// checks types, and of other modules only declarations, so it takes seconds where a build without a cache takes
+// minutes.
 func typeErrors(t *testing.T, folder, system string, packages ...string) (found []error) {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps",
@@ -86,7 +87,8 @@ func typeErrors(t *testing.T, folder, system string, packages ...string) (found 
 	}
 }
 
-// TestOtherSystems: the programs and packages for users compile on the systems that no other test builds them for.
+// TestOtherSystems: the programs and packages for users compile for amd64 on the systems that no other test builds them
+// for.
 func TestOtherSystems(t *testing.T) {
 	for _, system := range []string{"windows", "darwin"} {
 		t.Run(system, func(t *testing.T) {
