@@ -102,7 +102,7 @@ func TestTutorialOfAProgramRuns(t *testing.T) {
 		}
 	}
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../examples/notes")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "../../examples/notes")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

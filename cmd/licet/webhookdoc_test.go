@@ -110,7 +110,7 @@ func TestDocumentedOfflineRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "go")
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../examples/offline")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "../../examples/offline")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
