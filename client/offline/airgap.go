@@ -18,8 +18,8 @@ type airGap struct {
 	Released string `json:"released,omitempty"`
 }
 
-// ErrNoRequest means that the program has asked for no receipt, or has taken the receipt already. A request of licet
-// offline request is none of the program: [receipt.Verifier.VerifyFile] verifies its receipt file.
+// ErrNoRequest means that the program has asked for no receipt, or has taken the receipt already. [License.Import]
+// refuses files for requests of licet offline request; use [receipt.Verifier.VerifyFile].
 var ErrNoRequest = errors.New("offline: this device waits for no receipt")
 
 // ErrNotFromRequest means that a release can't free the device slot, because the receipt answers no Request of this

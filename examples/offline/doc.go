@@ -16,5 +16,5 @@
 // The map of the package:
 //
 //	main.go    the commands
-//	airgap.go  those for a device without network
+//	airgap.go  commands for a device without network
 package main
