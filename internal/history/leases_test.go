@@ -242,9 +242,26 @@ func (s state) seenNow(out output) span {
 	now := span{out.Clock.from, out.latest()}
 	if n := s.reissues(); n > 0 {
 		at := s.keys[n-1].at
-		now = span{max(now.from, at.from+1), max(now.to, at.to+1)}
+		now.from = max(now.from, at.from+1)
+		if now.to = max(now.to, at.to); at.to < forever {
+			now.to = max(now.to, at.to+1)
+		}
 	}
 	return now
+}
+
+// TestSeenAfterLostReissue: a lease counts as given after the latest reissue, whose time is open if its outcome is
+// unknown, also by a clock that is behind the clock of the reissue.
+func TestSeenAfterLostReissue(t *testing.T) {
+	s := state{exists: true}
+	s.keys[0] = key{number: 1, at: span{noon, forever}}
+	if got, want := s.seenNow(output{Clock: span{noon - 10, noon - 5}}), (span{noon + 1, forever}); got != want {
+		t.Errorf("seen %+v, want %+v", got, want)
+	}
+	s.keys[0].at.to = noon
+	if got, want := s.seenNow(output{Clock: span{noon - 10, noon - 5}}), (span{noon + 1, noon + 1}); got != want {
+		t.Errorf("seen %+v, want %+v", got, want)
+	}
 }
 
 // leased gives a new lease to a device.
