@@ -243,23 +243,27 @@ func (s state) seenNow(out output) span {
 	if n := s.reissues(); n > 0 {
 		at := s.keys[n-1].at
 		now.from = max(now.from, at.from+1)
-		if now.to = max(now.to, at.to); at.to < forever {
+		switch {
+		case at.to < forever:
 			now.to = max(now.to, at.to+1)
+		default: // the outcome of the reissue is unknown, and the answer may show when it was
+			now.to = max(now.to, now.from, out.Lease.Seen)
 		}
 	}
 	return now
 }
 
-// TestSeenAfterLostReissue: a lease counts as given after the latest reissue, whose time is open if its outcome is
-// unknown, also by a clock that is behind the clock of the reissue.
+// TestSeenAfterLostReissue: a lease counts as given after the latest reissue. If the outcome of the reissue is unknown,
+// its time is open, and an answer may show a later one, also by a clock that is behind the clock of the reissue.
 func TestSeenAfterLostReissue(t *testing.T) {
 	s := state{exists: true}
 	s.keys[0] = key{number: 1, at: span{noon, forever}}
-	if got, want := s.seenNow(output{Clock: span{noon - 10, noon - 5}}), (span{noon + 1, forever}); got != want {
+	out := output{Clock: span{noon - 10, noon - 5}, Lease: leaseOut{Seen: noon + 7}}
+	if got, want := s.seenNow(out), (span{noon + 1, noon + 7}); got != want {
 		t.Errorf("seen %+v, want %+v", got, want)
 	}
 	s.keys[0].at.to = noon
-	if got, want := s.seenNow(output{Clock: span{noon - 10, noon - 5}}), (span{noon + 1, noon + 1}); got != want {
+	if got, want := s.seenNow(out), (span{noon + 1, noon + 1}); got != want {
 		t.Errorf("seen %+v, want %+v", got, want)
 	}
 }
