@@ -25,11 +25,20 @@ func (s *Store) EachLeased(
 ) error {
 	revision := int64(0)
 	for _, kind := range licensing.LeasedKinds() {
-		if err := s.eachLeased(ctx, slot, kind, store.LeasedSpan(kind, now), &revision, each); err != nil {
+		if err := s.eachLeased(ctx, slot, kind, leasedSpan(kind, now), &revision, each); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// leasedSpan returns the times at which work of a kind can be due, as the first work, on a license that has leases now.
+// No lease is longer than licensing.MaxLease, so work that is due later is not the first.
+func leasedSpan(kind licensing.DueKind, now time.Time) store.DueSpan {
+	if kind == licensing.DueLeases {
+		return store.DueSpan{}
+	}
+	return store.DueSpan{Until: now.Add(licensing.MaxLease + time.Hour)} // clocks differ by less than the hour
 }
 
 // eachLeased is EachLeased for the licenses in an index. It reads the index at a revision; 0: at the present one, which

@@ -130,11 +130,16 @@ func (s *Sweeps) recordEnds(
 
 // RemoveLapsedLeases removes the leases that have lapsed, unless activations have taken their device slots before.
 func (s *Sweeps) RemoveLapsedLeases(ctx context.Context) error {
+	return s.lapseDue(ctx, licensing.DueLeases)
+}
+
+// lapseDue removes the lapsed leases of the licenses on which work of a kind is due.
+func (s *Sweeps) lapseDue(ctx context.Context, kind licensing.DueKind) error {
 	now, err := s.timeToActBy()
 	if err != nil {
 		return err
 	}
-	return s.eachDue(ctx, licensing.DueLeases, store.DueSpan{Until: now},
+	return s.eachDue(ctx, kind, store.DueSpan{Until: now},
 		func(ctx context.Context, ref licensing.Ref) error { return s.lapse(ctx, ref, now) })
 }
 
@@ -152,13 +157,7 @@ func (s *Sweeps) lapse(ctx context.Context, ref licensing.Ref, now time.Time) er
 // lapseInReserve removes the lapsed leases of licenses that have other work to do first, for which the store has no
 // room. The removal of leases makes room.
 func (s *Sweeps) lapseInReserve(ctx context.Context, kind licensing.DueKind) error {
-	now, err := s.timeToActBy()
-	if err != nil {
-		return err
-	}
-	failed := s.eachDue(ctx, kind, store.DueSpan{Until: now},
-		func(ctx context.Context, ref licensing.Ref) error { return s.lapse(ctx, ref, now) })
-	return worseError(failed, errNoSpace)
+	return worseError(s.lapseDue(ctx, kind), errNoSpace)
 }
 
 // worseError returns the worse of two errors, by severity; of two equally bad errors the first. So if

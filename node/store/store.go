@@ -89,7 +89,7 @@ type Queries interface {
 		limit int) (DuePage, error)
 
 	// EachLeased calls each for the licenses of a slot that have leases, once for each. It remembers none of them. It
-	// reads all licenses with work that is due within LeasedSpan.
+	// also reads licenses whose first work is due before a lease given now can end.
 	EachLeased(ctx context.Context, slot licensing.Slot, now time.Time, each func(*licensing.License)) error
 
 	// ReadRevocations reads entries of an owner's list of revocations. The reading is linearizable.
@@ -228,15 +228,6 @@ type Outcome struct {
 type DueSpan struct {
 	Since time.Time // the zero time: from the earliest on
 	Until time.Time // the zero time: to the latest
-}
-
-// LeasedSpan returns the times at which work of a kind can be due, as the first work, on a license that has leases now.
-// No lease is longer than licensing.MaxLease, so work that is due later is not the first.
-func LeasedSpan(kind licensing.DueKind, now time.Time) DueSpan {
-	if kind == licensing.DueLeases {
-		return DueSpan{}
-	}
-	return DueSpan{Until: now.Add(licensing.MaxLease + time.Hour)} // clocks differ by less than the hour
 }
 
 // DuePage is a page of records for which work is due.
