@@ -163,8 +163,9 @@ LICET_API const char *licet_result_message(const licet_result *result);
 /* licet_result_in_grace returns 1 if the program may run only by grace_seconds. */
 LICET_API int licet_result_in_grace(const licet_result *result);
 
-/* licet_result_refresh_at returns when to call licet_refresh; 0: now, or there is nothing to refresh. After a call of
- * licet_refresh, it is at least a minute later. */
+/* licet_result_refresh_at returns when to call licet_refresh; 0: now, or there is nothing to refresh. If a call of
+ * licet_refresh has not got what is due, the time is a minute later, or sooner for receipts that count for less than
+ * eight minutes. */
 LICET_API int64_t licet_result_refresh_at(const licet_result *result);
 
 /* licet_result_expires_at returns when the receipt ends, unless it is renewed; 0 if not allowed. */

@@ -12,7 +12,7 @@
 #define NONCE_SIZE 16
 #define LONG_INCREMENT ((size_t)256 << 10) /* above this length, the whole list replaces an increment */
 #define YEAR 31622400
-#define REFRESH_PAUSE 60 /* seconds between two refreshes, if the first one has not got what is due */
+#define REFRESH_PAUSE 60 /* most seconds between two refreshes, if the first one has not got what is due */
 #define LAST_SECOND ((int64_t)1 << 50) /* so that sums of times stay in range */
 
 struct licet {
@@ -232,9 +232,16 @@ static int64_t list_due(const licet *h, const struct licet_verdict *v) {
 /* keys_are_due returns 1 if the set of keys ends before the receipt. */
 static int keys_are_due(const struct licet_verdict *v) { return v->keys_exp < v->exp; }
 
+/* next_refresh returns when a refresh may follow the last one, which has not got what is due: several times before the
+ * receipt ends or its list is too old. */
+static int64_t next_refresh(const licet *h, const struct licet_verdict *v) {
+  int64_t pause = (v->exp - v->iat) / 8;
+  if (v->max_age > 0 && v->max_age / 8 < pause) pause = v->max_age / 8;
+  return h->refreshed_at + (pause > REFRESH_PAUSE ? REFRESH_PAUSE : pause < 1 ? 1 : pause);
+}
+
 /* conclude makes a verdict the result, and frees the verdict. */
 static void conclude(const licet *h, licet_result *r, struct licet_verdict *verdict) {
-  int64_t next = h->refreshed_at + REFRESH_PAUSE;
   deny(r, licet_i_word(verdict->reason));
   licet_i_doc_free(&r->receipt);
   if (verdict->reason == LICET_R_NONE) {
@@ -242,7 +249,9 @@ static void conclude(const licet *h, licet_result *r, struct licet_verdict *verd
     r->refresh_at = receipt_due(verdict);
     if (verdict->max_age > 0 && list_due(h, verdict) < r->refresh_at) r->refresh_at = list_due(h, verdict);
     if (keys_are_due(verdict)) r->refresh_at = 0;
-    if (h->refreshed_at > 0 && h->refreshed_at <= now_of(h) && r->refresh_at < next) r->refresh_at = next;
+    if (h->refreshed_at > 0 && h->refreshed_at <= now_of(h) && r->refresh_at <= h->refreshed_at) {
+      r->refresh_at = next_refresh(h, verdict);
+    }
     r->receipt = verdict->receipt;
     memset(&verdict->receipt, 0, sizeof verdict->receipt);
   }

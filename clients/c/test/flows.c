@@ -381,6 +381,34 @@ static void test_refresh_at(void) {
   end(&w, h);
 }
 
+/* test_minima: a program that refreshes as told never stops, also with the shortest lease, validity of receipts and
+ * revocation_max_age that the service allows, and if each second refresh fails. */
+static void test_minima(void) {
+  const int64_t validities[] = {30, 60, 60, 7 * 86400}, ages[] = {0, 0, 60, 60};
+  struct world w;
+  licet_result *r;
+  int i, failing, ahead, refreshes;
+  for (i = 0; i < 4 * 2 * 2; i++) {
+    licet *h = begin(&w, 0);
+    failing = i / 4 % 2, ahead = i / 8 * (int)(validities[i % 4] > 60 ? 25 : validities[i % 4] / 2 - 5), refreshes = 0;
+    w.service.validity = validities[i % 4], w.service.max_age = ages[i % 4];
+    w.now += ahead; /* the clock of the device */
+    CALL(h, activate, LICET_OK, 1, "");
+    while (w.service.now < 1893553445 + 1800) {
+      EXPECT(licet_check(h, &r) == LICET_OK && licet_result_allowed(r) && strcmp(licet_result_reason(r), "") == 0);
+      if (licet_result_refresh_at(r) <= w.now) {
+        licet_result_free(r);
+        w.service.down = failing && refreshes++ % 2 == 0;
+        EXPECT((licet_refresh(h, &r) == LICET_OK) == !w.service.down && licet_result_allowed(r));
+        EXPECT(licet_result_refresh_at(r) > w.now);
+      }
+      licet_result_free(r);
+      pass(&w, 1);
+    }
+    end(&w, h);
+  }
+}
+
 /* test_trailing: a list that goes on after a zero byte is refused. */
 static void test_trailing(void) {
   struct world w;
@@ -458,6 +486,7 @@ int main(void) {
   test_stored_license();
   test_deleted_license();
   test_refresh_at();
+  test_minima();
   test_trailing();
   test_refusal();
   test_long_state();

@@ -46,7 +46,7 @@ static void sign(licet_buffer *into, const char *type, int number, int signer, c
 
 void service_begin(struct service *s, int64_t now) {
   memset(s, 0, sizeof *s);
-  s->now = now, s->max_age = 86400, s->revision = 1, s->valid = 1, s->key_number = 1, s->license = "lic_1";
+  s->now = now, s->max_age = 86400, s->validity = 7 * 86400, s->revision = 1, s->valid = 1, s->key_number = 1, s->license = "lic_1";
 }
 
 void service_root(char text[64]) {
@@ -112,7 +112,7 @@ static void answer_receipt(struct service *s, const struct licet_doc *request, i
            "\"entitlements\":{\"export\":true,\"seats\":5,\"edition\":\"pro\"},\"license_expires_at\":null,"
            "\"lease_expires_at\":null,\"grace_ends_at\":null,\"trial\":%s,\"revision\":%lld,"
            "\"revocation_max_age\":%lld,\"nonce\":\"%s\"}", s->license, (long long)(s->now + s->iat_shift),
-           (long long)(s->now + s->iat_shift), (long long)s->now + 7 * 86400, device, trial ? "true" : "false",
+           (long long)(s->now + s->iat_shift), (long long)(s->now + s->validity), device, trial ? "true" : "false",
            (long long)s->revision, (long long)s->max_age, s->wrong_nonce != NULL ? s->wrong_nonce : nonce);
   licet_i_put(answer, "{\"code\":0,\"message\":\"success\",\"data\":{\"valid\":true,\"license_key\":\"LIC-1\","
               "\"entitlements\":{\"Later Names\":{}}");

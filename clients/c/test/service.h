@@ -6,6 +6,7 @@
 
 struct service {
   int64_t now, max_age, iat_shift;
+  int64_t validity;                /* of receipts, in seconds */
   int64_t lease_seconds;           /* of the last request */
   int64_t revision, epoch, voided; /* voided: the highest revision that the list voids */
   int bound, valid, whole_lists, key_number;
