@@ -32,19 +32,26 @@ const DisputeReason = "The buyer disputes the payment."
 const (
 	// disputeAsk is the pause between two questions of a sweep about an open dispute, which lasts for weeks.
 	disputeAsk = 24 * time.Hour
-	// maxOpenDisputes bounds the open disputes of an order about which a sweep asks.
-	maxOpenDisputes = 8
+	// MaxOpenDisputes is how many open disputes an order names. A sweep asks about these.
+	MaxOpenDisputes = 8
 )
 
-// OpenDisputes returns the provider's ids of the open disputes of the order's payment.
+// OpenDisputes returns the provider's ids of the open disputes of the order's payments. If there are MaxOpenDisputes
+// ids, the order may have more open disputes: see NoteDispute.Open.
 func (o *Order) OpenDisputes() []string { return strings.Fields(o.Disputes) }
 
-// setDispute notes whether a dispute is open. It removes the time of the next question if there is none to ask. The
-// order does not tell of lost disputes of further payments: if it has any, EndDisputes removes the time.
-func (o *Order) setDispute(id string, open bool, now time.Time) {
+// setDispute notes whether a dispute is open, and which others are as far as others has them. It removes the time of
+// the next question if there is none to ask. The order does not tell of lost disputes of further payments: if it has
+// any, EndDisputes removes the time.
+func (o *Order) setDispute(id string, open bool, others []string, now time.Time) {
 	ids := slices.DeleteFunc(o.OpenDisputes(), func(other string) bool { return other == id })
-	if open && len(ids) < maxOpenDisputes {
-		ids = append(ids, id)
+	if open {
+		others = append(slices.Clone(others), id)
+	}
+	for _, other := range others {
+		if len(ids) < MaxOpenDisputes && !slices.Contains(ids, other) {
+			ids = append(ids, other)
+		}
 	}
 	o.Disputes = strings.Join(ids, " ")
 	switch asks := len(ids) > 0 || o.recounts(); {
@@ -98,7 +105,7 @@ func (o *Order) disputesDue() Due {
 // NoteDispute records what the payment provider has answered about a dispute of a payment of the order. PutDispute must
 // store Result.Refund, the dispute's record, in the same transaction. If the payment is a further payment of the order,
 // its record must change too: see CountFurther. NoteDispute fails with ErrInvoicesChanged if the further payments
-// or their refunds have changed since the record was read.
+// or their refunds have changed since the record was read, or if the order has changed since Open was read.
 //
 // If a lost dispute leaves nothing of the payment, the order is refunded: its licenses must be revoked before, and the
 // first one in the same transaction. If the order has more licenses than are revoked, NoteDispute changes nothing, and
@@ -109,6 +116,11 @@ type NoteDispute struct {
 	Revoked  int      // how many licenses of an order for several licenses are revoked by now, with the first one
 	// Further is the further payment that the buyer disputes; nil: the buyer disputes the payment of the order.
 	Further *FurtherDisputed
+	// Open has the provider's ids of the other open disputes of the order, from their records. The caller must read
+	// them if the answer ends the dispute, and the order names MaxOpenDisputes. Sequence is Order.Sequence as it was
+	// read before Open; 0: Open was not read.
+	Open     []string
+	Sequence uint64
 }
 
 // DeviceID is empty: no device is touched.
@@ -128,6 +140,9 @@ func (c NoteDispute) apply(r *Record, now time.Time) (Result, error) {
 	if f := c.Further; f != nil && (o.Invoices != f.Invoices || o.InvoiceRefunds != f.Refunds) {
 		return Result{}, ErrInvoicesChanged
 	}
+	if c.Sequence != 0 && c.Sequence != o.Sequence {
+		return Result{}, ErrInvoicesChanged
+	}
 	d := c.record(o, &before, now)
 	after, count := *o, c.count(&before, &d)
 	if c.Further == nil {
@@ -136,7 +151,7 @@ func (c NoteDispute) apply(r *Record, now time.Time) (Result, error) {
 		after.Refunds += countedDisputes(&d) - countedDisputes(&before)
 	}
 	after.addFee(d.Fee, before.Fee)
-	after.setDispute(d.Reference, d.State == PaymentOpen, now)
+	after.setDispute(d.Reference, d.State == PaymentOpen, c.Open, now)
 	if c.Further == nil {
 		after.recountDisputes(now)
 	} else {

@@ -2,8 +2,10 @@ package payment_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"licet/licensing"
 	"licet/node/service"
@@ -53,4 +55,43 @@ func TestDisputeWhileIssuing(t *testing.T) {
 		}
 	}
 	w.verify()
+}
+
+// TestManyDisputes: an order names at most eight open disputes. The licenses stay suspended until the last one ends,
+// also if the order did not name it at first. A sweep asks about it.
+func TestManyDisputes(t *testing.T) {
+	w := newFixture(t)
+	c := &court{newDashboard(w.bank), true}
+	_, desk := w.open(w.store, c)
+	for _, quantity := range []int{1, 3} {
+		o := w.paidFor(quantity)
+		rule := func(n int, outcome payment.Outcome) payment.Object {
+			return c.ruleAbout(fmt.Sprint("du_", o.OrderNo, n), o, 10, outcome)
+		}
+		is := func(what string, want licensing.Status, open int) {
+			t.Helper()
+			now := w.now(o)
+			if got := w.licenses(o); !slices.Equal(got, []licensing.Status{want}) || len(now.OpenDisputes()) != open {
+				t.Errorf("%d licenses, %s: they are %v, and the order names %v", quantity, what, got,
+					now.OpenDisputes())
+			}
+			w.verify()
+		}
+		const last = licensing.MaxOpenDisputes + 2
+		for n := range last {
+			w.called(rule(n, payment.OutcomeOpen), desk)
+		}
+		is("all are open", licensing.Suspended, licensing.MaxOpenDisputes)
+		w.called(rule(last-1, payment.OutcomeWon), desk) // which the order does not name
+		for n := range licensing.MaxOpenDisputes {
+			w.called(rule(n, payment.OutcomeWon), desk)
+			is(fmt.Sprint(n, " is won"), licensing.Suspended, licensing.MaxOpenDisputes-n)
+		}
+		rule(licensing.MaxOpenDisputes, payment.OutcomeWon) // the callback is lost
+		w.clock.advance(25 * time.Hour)
+		if err := desk.AskCheckoutsDue(w.ctx); err != nil {
+			t.Error(err)
+		}
+		is("a sweep has asked about the last one", licensing.NotActivated, 0)
+	}
 }

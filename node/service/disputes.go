@@ -74,9 +74,12 @@ func (p *Payments) noteDispute(
 	if err != nil {
 		return licensing.Result{}, err
 	}
-	seconds, err := p.secondDisputes(ctx, &stored, note)
+	open, seconds, err := p.openDisputes(ctx, &stored, note)
 	if err != nil {
 		return licensing.Result{}, err
+	}
+	if open != nil {
+		note.Open, note.Sequence = open, stored.Sequence
 	}
 	hold := holdOf(&stored, note, suspend, seconds)
 	if hold.Begin {
@@ -188,37 +191,44 @@ func holdOf(
 		return hold
 	}
 	hold.End = true
-	for _, id := range order.OpenDisputes() {
+	for _, id := range slices.Concat(order.OpenDisputes(), note.Open) {
 		hold.End = hold.End && (id == note.Dispute.Reference || slices.Contains(seconds, id))
 	}
 	return hold
 }
 
-// secondDisputes returns the provider's ids of the open disputes of second payments of an order, if an answer that
-// another dispute has ended depends on them.
-func (p *Payments) secondDisputes(
+// openDisputes returns the provider's ids of the open disputes of an order besides that of an answer, from their
+// records, and which of them are of second payments. Both are nil if the answer does not depend on them: the dispute is
+// open, or the order names all other open disputes, and none of them is of a second payment.
+func (p *Payments) openDisputes(
 	ctx context.Context, order *licensing.Order, note licensing.NoteDispute,
-) (ids []string, err error) {
+) (all, seconds []string, err error) {
 	other := func(id string) bool { return id != note.Dispute.Reference }
-	if note.Dispute.State == licensing.PaymentOpen || order.Invoices == 0 ||
-		!slices.ContainsFunc(order.OpenDisputes(), other) {
-		return nil, nil
+	named := order.OpenDisputes()
+	if note.Dispute.State == licensing.PaymentOpen || len(named) < licensing.MaxOpenDisputes &&
+		(order.Invoices == 0 || !slices.ContainsFunc(named, other)) {
+		return nil, nil, nil
 	}
 	records, err := p.paymentsOf(ctx, order)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ofSecond := func(d *licensing.Payment) bool {
 		return slices.ContainsFunc(records, func(paid licensing.Payment) bool {
 			return paid.Kind == licensing.KindOfSecond && paid.Reference == d.Refunds
 		})
 	}
+	all = []string{}
 	for i := range records {
-		if d := &records[i]; d.Kind == licensing.KindOfDispute && d.State == licensing.PaymentOpen && ofSecond(d) {
-			ids = append(ids, d.Reference)
+		d := &records[i]
+		if d.Kind != licensing.KindOfDispute || d.State != licensing.PaymentOpen || !other(d.Reference) {
+			continue
+		}
+		if all = append(all, d.Reference); ofSecond(d) {
+			seconds = append(seconds, d.Reference)
 		}
 	}
-	return ids, nil
+	return all, seconds, nil
 }
 
 // holdOthers suspends the licenses of an order except the first one, or ends their suspension.
