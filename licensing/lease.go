@@ -169,6 +169,24 @@ func (r *Record) lapseLeases(now time.Time) {
 	}
 }
 
+// takesLapsed reports whether an activation of a full license by a device without a lease gets the slot of a lapsed
+// lease: its own, or, once the guard has passed, one of another device.
+func (c *Activate) takesLapsed(r *Record, now time.Time) bool {
+	l := r.License
+	if !l.Lease.Leased() {
+		return false
+	}
+	stamp, taken := r.stampAt(now), l.CurrentDevices
+	removes := r.Leases.All && guardPassed(l.LeasesUntil, stamp) // as lapseLeases does
+	for _, entry := range r.Devices {
+		d := &entry.Device
+		if entry.Bound && (d.ID == c.Device || removes && guardPassed(d.LeaseEnd, stamp)) {
+			taken--
+		}
+	}
+	return taken < l.MaxDevices
+}
+
 // earlierEnd returns the earlier of two ends; zero is no end.
 func earlierEnd(one, other time.Time) time.Time {
 	if one.IsZero() || !other.IsZero() && other.Before(one) {
@@ -188,7 +206,7 @@ func (c *Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (bound bo
 	}
 	r.lapseLeases(now)
 	taken := l.CurrentDevices
-	if entry.Bound { // by its own lease, which it gives up for the new one
+	if entry.Bound { // by its own lease, which it gives up for the new one; see takesLapsed
 		taken--
 	}
 	if l.MaxDevices != 0 && taken >= l.MaxDevices {

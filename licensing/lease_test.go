@@ -264,7 +264,14 @@ func TestLeasesAreKept(t *testing.T) {
 			r.Leases.All = false
 			r.Leases.All = rapid.Bool().Draw(t, "known") || r.SearchesDevices(c, 1, now)
 			before := r.Clone()
+			growth := licensing.GrowthOf(c, &r, now)
+			grows, stores := growth != licensing.NoGrowth, licensing.StoresDevice(&r, c, growth, now)
 			result, err := run(t, &r, c, now)
+			_, activates := c.(licensing.Activate)
+			if activates && r.ActsByTime && (result.Bound != grows || result.Bound != stores) {
+				t.Fatalf("%s is bound: %v, but the growth is %v, and it stores a device: %v", id, result.Bound, growth,
+					stores)
+			}
 			l, was := r.License, before.License
 			if l.Stamp.Before(was.Stamp) {
 				t.Fatalf("the stamp went from %v to %v", was.Stamp, l.Stamp)

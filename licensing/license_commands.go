@@ -72,12 +72,12 @@ func (c Activate) DeviceID() string { return c.Device }
 func (c Activate) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
 	switch {
-	case err != nil, r.bound(c.Device), l.checkKey(c.Key, false, nil, now) != nil,
+	case err != nil, r.holds(c.Device, now), l.checkKey(c.Key, false, nil, now) != nil,
 		l.unusable(c.ProductID, c.changes(r, now) != nil, now) != nil:
 		return NoGrowth
 	case l.MaxDevices == 0:
 		return OrdinaryGrowth
-	case !l.full(), c.changes(r, now) != nil, r.losesDevice(now):
+	case !l.full(), c.changes(r, now) != nil, r.losesDevice(now), c.takesLapsed(r, now):
 		return BoundedGrowth
 	}
 	return NoGrowth
@@ -175,11 +175,11 @@ func (c *Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) 
 	r.recordDevice(EventDeviceBound, c.By, now, entry.Device)
 }
 
-// StoresDevice reports whether Apply would bind a device or store a new name of one. r and now are as for Apply,
-// growth is that of the command on the record.
+// StoresDevice reports whether Apply would bind a device, also a device whose lease has lapsed, or store a new name of
+// a device. r and now are as for Apply, growth is that of the command on the record.
 func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	c, ok := cmd.(Activate)
-	if !ok || !r.bound(c.Device) {
+	if !ok || !r.holds(c.Device, now) {
 		return ok && growth != NoGrowth
 	}
 	l, err := c.license(r)

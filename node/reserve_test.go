@@ -108,6 +108,34 @@ func TestReserveOfInactiveSlots(t *testing.T) {
 	}
 }
 
+// TestReserveOfLapsedSlots: a device whose lease has lapsed, or that would take the slot of a lapsed lease, is growth
+// like any other new device.
+func TestReserveOfLapsedSlots(t *testing.T) {
+	for _, devices := range []int{3, 17} {
+		t.Run(fmt.Sprint(devices, " devices"), func(t *testing.T) {
+			db := openSpaced(t)
+			clock := &nodetest.Clock{}
+			n := nodetest.New(t, db, nodetest.WithClock(clock))
+			key := floating(t, n, devices)
+			for i := range devices {
+				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+			}
+			clock.Advance(lease + licensing.LeaseGuard)
+			db.set(store.SpaceReserve)
+			for _, device := range []string{"another", "device 0"} {
+				_, err := nodetest.Activate(nodetest.Context(t), n, key, device)
+				nodetest.WantError(t, err, store.ErrReserve)
+			}
+			if _, ids := nodetest.Devices(t, n, key); ids["another"] {
+				t.Errorf("bound are %v", ids)
+			}
+			db.set(store.SpaceFree)
+			nodetest.MustActivate(t, n, key, "another")
+			nodetest.MustActivate(t, n, key, "device 0")
+		})
+	}
+}
+
 // TestReserveOfManyCalls folds activations of bound and new devices of one license: each gets the same answer as alone.
 func TestReserveOfManyCalls(t *testing.T) {
 	db := openSpaced(t)

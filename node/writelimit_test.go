@@ -93,6 +93,35 @@ func TestNewDevicesLimit(t *testing.T) {
 	wantBound("fourth")
 }
 
+// TestNewDevicesLimitOfLapsedLeases: a device that takes the slot of a lapsed lease counts as new, and so does a device
+// that comes back after its own lease has lapsed.
+func TestNewDevicesLimitOfLapsedLeases(t *testing.T) {
+	for _, devices := range []int{3, 17} {
+		t.Run(fmt.Sprint(devices, " devices"), func(t *testing.T) {
+			n, clock := limitedNode(t, nodetest.OpenStore(t), node.WriteLimits{
+				NewDevices: node.WriteLimit{Count: 2*devices + 1, Per: 1000 * time.Hour}})
+			key := floating(t, n, devices)
+			wantBound := func(device string) {
+				t.Helper()
+				if limit := activate(t, n, on(key, device)); limit != nil {
+					t.Fatalf("%s was refused: %+v", device, *limit)
+				}
+			}
+			for range 2 {
+				for i := range devices {
+					wantBound(fmt.Sprint("device ", i))
+				}
+				clock.Advance(lease + licensing.LeaseGuard)
+			}
+			wantBound("another")
+			if limit := activate(t, n, on(key, "one more")); limit == nil || limit.Policy != node.PolicyNewDevices {
+				t.Errorf("one more device was refused by %+v", limit)
+			}
+			wantBound("another") // a renewal never counts
+		})
+	}
+}
+
 // TestNewDevicesLimitOfAStorm: of many concurrent activations on two nodes, each node lets in exactly as many as its
 // limit allows, however often their swaps are lost.
 func TestNewDevicesLimitOfAStorm(t *testing.T) {
