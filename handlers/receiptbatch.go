@@ -190,7 +190,7 @@ func releaseProblem(problem string) error {
 func allKeys(signer *service.ReceiptSigner) *receipt.KeySet {
 	set := &receipt.KeySet{}
 	for _, k := range signer.Keys.Keys {
-		set.Keys = append(set.Keys, receipt.NewJSONWebKey(publicHalf(signer.PrivateKey(k))))
+		set.Keys = append(set.Keys, receipt.NewJSONWebKey(signer.Of(k).Public()))
 	}
 	return set
 }

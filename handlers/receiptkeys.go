@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"strconv"
@@ -58,19 +57,17 @@ func (s receiptKeyRoutes) answer(signer *service.ReceiptSigner) receiptKeys {
 	owner := signer.Keys.Owner
 	answer := receiptKeys{
 		AccountID: owner.AccountID, Mode: owner.Mode,
-		Root:    receipt.FormatRoot(publicHalf(signer.Root)),
+		Root:    receipt.FormatRoot(signer.Root.Public()),
 		JWKSURL: s.cfg.PublicURL + "/v1/accounts/" + owner.AccountID + "/" + string(owner.Mode) + "/jwks.json",
 	}
 	for _, k := range signer.Keys.Listed(s.cfg.Node.Now()) {
 		answer.Keys = append(answer.Keys, receiptKey{
-			KeyID:     receipt.KeyID(publicHalf(signer.PrivateKey(k.ReceiptKey))),
+			KeyID:     signer.Of(k.ReceiptKey).KeyID(),
 			CreatedAt: timestamp(k.CreatedAt), SignsFrom: timestamp(k.SignsFrom), EndsAt: timestamp(k.EndsAt),
 		})
 	}
 	return answer
 }
-
-func publicHalf(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
 
 // jwksPath names an account and a mode.
 type jwksPath struct {
@@ -135,7 +132,7 @@ func (s *Server) signSet(signer *service.ReceiptSigner, issued, now time.Time) (
 		IssuedAt: issued.Unix(), ExpiresAt: issued.Add(setValidity).Unix(),
 	}
 	for _, k := range keys.Listed(now) {
-		set.Keys = append(set.Keys, receipt.NewJSONWebKey(publicHalf(signer.PrivateKey(k.ReceiptKey))))
+		set.Keys = append(set.Keys, receipt.NewJSONWebKey(signer.Of(k.ReceiptKey).Public()))
 	}
 	if d.Signed, err = set.Sign(signer.Root); err != nil {
 		return d, err

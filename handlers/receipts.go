@@ -57,7 +57,7 @@ func (s *Server) sign(
 	if !s.cfg.Node.RemembersEntitled(l) {
 		return "", fmt.Errorf("%w: the entitlements of the license have changed since", licensing.ErrOutcomeUnknown)
 	}
-	signer, err := s.cfg.Node.Signer(ctx, l.Owner)
+	signer, err := s.cfg.Node.SignerAfter(ctx, l.Owner)
 	if err != nil {
 		return "", fmt.Errorf("%w: read the receipt keys: %v", licensing.ErrOutcomeUnknown, err)
 	}
@@ -203,7 +203,7 @@ func (s endUserRoutes) makeReceiptFile(ctx context.Context, c *call, in receiptF
 		return receiptFile{}, err
 	}
 	// The device is bound: from here on, no error may say that nothing was changed.
-	signer, err := s.cfg.Node.Signer(ctx, licensing.Owner{AccountID: a.AccountID, Mode: a.Mode})
+	signer, err := s.cfg.Node.SignerAfter(ctx, licensing.Owner{AccountID: a.AccountID, Mode: a.Mode})
 	if err != nil {
 		return receiptFile{}, fmt.Errorf("%w: read the receipt keys: %v", licensing.ErrOutcomeUnknown, err)
 	}

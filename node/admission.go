@@ -255,6 +255,12 @@ func (a *admission) enterBackground(who share) error {
 	return nil
 }
 
+// enterServed lets in work that follows a served command, without any limit. The caller must call leave.
+func (a *admission) enterServed(who share) {
+	a.underWay.Add(1)
+	a.shares.add(who, 1)
+}
+
 // Busy reports whether so many commands are under way that all work which can wait should wait.
 func (n *Node) Busy() bool {
 	return n.admission.underWay.Load()+n.admission.hopped.Load() >= n.admission.busyFrom

@@ -40,6 +40,14 @@ func (n *Node) Enter(ctx context.Context, who Share) (Place, error) {
 	return Place{n, share(who)}, n.admission.enter(ctx, share(who))
 }
 
+// EnterServed takes a place for work that follows a command which the node has served for the same request. It never
+// refuses: the command has just given its own place back, and a refusal would hide that the command has changed
+// something.
+func (n *Node) EnterServed(who Share) Place {
+	n.admission.enterServed(share(who))
+	return Place{n, share(who)}
+}
+
 // Become counts the place of an unknown owner for the owner that was found, or fails with ErrOverloaded if that
 // owner has no place left. Either way the caller still has the place.
 func (p *Place) Become(owner licensing.Owner) (err error) {

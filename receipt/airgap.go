@@ -91,7 +91,7 @@ var ErrLongRelease = errors.New("receipt: the release would be too long for the 
 func (r *Release) Sign(key ed25519.PrivateKey) (string, error) {
 	signed := *r
 	signed.Key = encoding.EncodeToString(key.Public().(ed25519.PublicKey))
-	document, err := seal(releaseType, &signed, key)
+	document, err := NewSigner(key).seal(releaseType, &signed)
 	if err != nil {
 		return "", err
 	}

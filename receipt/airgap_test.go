@@ -41,7 +41,7 @@ func TestRelease(t *testing.T) {
 		r := receipt.Receipt{LicenseID: "lic_1", ProductID: "editor", IssuedAt: now, NotBefore: now,
 			ExpiresAt: now + day, AccountID: "acct_01", Mode: "live", DeviceID: "device-1", Status: "activated",
 			Revision: 1, DeviceKey: deviceKey}
-		return must(t)(r.Sign(by))
+		return must(t)(r.Sign(receipt.NewSigner(by)))
 	}
 	id := receipt.KeyID(public(device))
 	for name, c := range map[string]struct {

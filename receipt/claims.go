@@ -1,7 +1,6 @@
 package receipt
 
 import (
-	"crypto/ed25519"
 	"encoding/json"
 	"strconv"
 )
@@ -33,13 +32,13 @@ type Receipt struct {
 }
 
 // Sign returns the receipt as a document, signed with a receipt key.
-func (r *Receipt) Sign(key ed25519.PrivateKey) (string, error) {
+func (r *Receipt) Sign(key *Signer) (string, error) {
 	if r.Entitlements == nil {
 		none := *r
 		none.Entitlements = map[string]json.RawMessage{}
 		r = &none
 	}
-	return seal(receiptType, r, key)
+	return key.seal(receiptType, r)
 }
 
 // openReceipt verifies a receipt under the keys of a verified set.

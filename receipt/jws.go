@@ -42,22 +42,37 @@ type header struct {
 	Critical  json.RawMessage `json:"crit,omitempty"`
 }
 
-// seal returns content as a document, signed with key.
-func seal(documentType string, content any, key ed25519.PrivateKey) (string, error) {
-	public, _ := key.Public().(ed25519.PublicKey)
-	head, err := json.Marshal(header{Algorithm: "EdDSA", KeyID: KeyID(public), Type: documentType})
-	if err != nil {
-		return "", err
-	}
+// Signer signs documents with the private half of a key.
+type Signer struct {
+	key   ed25519.PrivateKey
+	keyID string
+}
+
+// NewSigner returns the signer with a key.
+func NewSigner(key ed25519.PrivateKey) *Signer {
+	s := &Signer{key: key}
+	s.keyID = KeyID(s.Public())
+	return s
+}
+
+// Public returns the public half of the key.
+func (s *Signer) Public() ed25519.PublicKey { return s.key.Public().(ed25519.PublicKey) }
+
+// KeyID returns the id of the key, see [KeyID].
+func (s *Signer) KeyID() string { return s.keyID }
+
+// seal returns content as a signed document.
+func (s *Signer) seal(documentType string, content any) (string, error) {
 	body, err := json.Marshal(content)
 	if err != nil {
 		return "", err
 	}
+	head := []byte(`{"alg":"EdDSA","kid":"` + s.keyID + `","typ":"` + documentType + `"}`)
 	length := encoding.EncodedLen(len(head)) + len(".") + encoding.EncodedLen(len(body)) + len(".") +
 		encoding.EncodedLen(ed25519.SignatureSize)
 	document := encoding.AppendEncode(make([]byte, 0, length), head)
 	document = encoding.AppendEncode(append(document, '.'), body)
-	signature := ed25519.Sign(key, document)
+	signature := ed25519.Sign(s.key, document)
 	return string(encoding.AppendEncode(append(document, '.'), signature)), nil
 }
 

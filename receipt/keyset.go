@@ -15,7 +15,7 @@ type KeySet struct {
 const maxKeys = 16
 
 // Sign returns the set as a document, signed with the root key.
-func (s *KeySet) Sign(root ed25519.PrivateKey) (string, error) { return seal(keySetType, s, root) }
+func (s *KeySet) Sign(root *Signer) (string, error) { return root.seal(keySetType, s) }
 
 // openKeySet verifies a signed set of receipt keys under the root key.
 func openKeySet(document string, root ed25519.PublicKey) (*KeySet, error) {

@@ -2,7 +2,6 @@ package receipt
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/binary"
 	"sort"
@@ -106,8 +105,8 @@ func compareFirst(a, b Entries) int {
 }
 
 // Sign returns the list as a document, signed with a receipt key.
-func (l *Revocations) Sign(key ed25519.PrivateKey) (string, error) {
-	return seal(revocationsType, l, key)
+func (l *Revocations) Sign(key *Signer) (string, error) {
+	return key.seal(revocationsType, l)
 }
 
 // openRevocations verifies a list under the keys of a verified set.

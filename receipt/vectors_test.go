@@ -163,6 +163,7 @@ const (
 func makeVectors(t *testing.T) *vectors {
 	t.Helper()
 	sign := must(t)
+	by := receipt.NewSigner
 	root, key, next, foreign := testKey("root"), testKey("receipts"), testKey("next"), testKey("foreign")
 	public := func(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519.PublicKey) }
 	v := &vectors{
@@ -177,7 +178,7 @@ func makeVectors(t *testing.T) *vectors {
 			IssuedAt: now - day, ExpiresAt: now + 100*day,
 			Keys: []receipt.JSONWebKey{receipt.NewJSONWebKey(public(key)), receipt.NewJSONWebKey(public(next))}}
 		change(s)
-		return sign(s.Sign(root))
+		return sign(s.Sign(by(root)))
 	}
 	keys := keysWith(func(*receipt.KeySet) {})
 	receiptOf := func(change func(r *receipt.Receipt)) *receipt.Receipt {
@@ -191,7 +192,7 @@ func makeVectors(t *testing.T) *vectors {
 		change(r)
 		return r
 	}
-	signed := func(change func(r *receipt.Receipt)) string { return sign(receiptOf(change).Sign(key)) }
+	signed := func(change func(r *receipt.Receipt)) string { return sign(receiptOf(change).Sign(by(key))) }
 	same := func(*receipt.Receipt) {}
 	good := signed(same)
 	head, content := part(t, good, 0), part(t, good, 1)
@@ -202,7 +203,7 @@ func makeVectors(t *testing.T) *vectors {
 			l.Entries = append(l.Entries, e...)
 		}
 		change(l)
-		return sign(l.Sign(key))
+		return sign(l.Sign(by(key)))
 	}
 	plain := func(*receipt.Revocations) {}
 	entry := func(license, device string, revision int64) receipt.Entries {
@@ -234,7 +235,7 @@ func makeVectors(t *testing.T) *vectors {
 
 	// Accepted.
 	add("a good receipt", "", func(*vector) {})
-	add("signed with the second key of the set", "", use(sign(receiptOf(same).Sign(next))))
+	add("signed with the second key of the set", "", use(sign(receiptOf(same).Sign(by(next)))))
 	add("alg Ed25519 of RFC 9864", "", use(forge(swap(head, "EdDSA", "Ed25519"), content, key)))
 	add("members of a later version", "", use(forge(swap(head, `{`, `{"later":{"a":[1]},`),
 		swap(content, `{`, `{"later":[{"b":null}],`), key)))
@@ -416,10 +417,10 @@ func makeVectors(t *testing.T) *vectors {
 	add("a list of revocations in the place of a receipt", "type", use(listWith(plain)))
 	add("a set of keys in the place of a receipt", "type", use(keys))
 	add("another typ", "type", use(forge(swap(head, "licet-receipt+jwt", "JWT"), content, key)))
-	add("signed by the root key itself", "key", use(sign(receiptOf(same).Sign(root))))
-	add("signed by a key that is not in the set", "key", use(sign(receiptOf(same).Sign(foreign))))
+	add("signed by the root key itself", "key", use(sign(receiptOf(same).Sign(by(root)))))
+	add("signed by a key that is not in the set", "key", use(sign(receiptOf(same).Sign(by(foreign)))))
 	add("a kid of the set, signed by another key", "signature", use(forge(head, content, foreign)))
-	add("its own key in the header", "key", use(forge(swap(part(t, sign(receiptOf(same).Sign(foreign)), 0), `{`,
+	add("its own key in the header", "key", use(forge(swap(part(t, sign(receiptOf(same).Sign(by(foreign))), 0), `{`,
 		`{"jwk":{"kty":"OKP","crv":"Ed25519","x":"AA"},`), content, foreign)))
 	add("a member altered", "signature", use(strings.Split(good, ".")[0]+"."+
 		text64(swap(content, `"max_devices":3`, `"max_devices":9`))+"."+strings.Split(good, ".")[2]))
@@ -496,7 +497,7 @@ func makeVectors(t *testing.T) *vectors {
 	add("a forged set under the root's kid", "signature", useKeys(forge(keysHead, keysContent, foreign)))
 	add("a set signed by a receipt key", "key", useKeys(forge(swap(keysHead, receipt.KeyID(public(root)),
 		receipt.KeyID(public(key))), keysContent, key)))
-	add("a receipt in the place of the set", "type", useKeys(sign(receiptOf(same).Sign(root))))
+	add("a receipt in the place of the set", "type", useKeys(sign(receiptOf(same).Sign(by(root)))))
 	add("a set of another account", "audience", useKeys(keysWith(func(s *receipt.KeySet) { s.AccountID = "acct_02" })))
 	add("a set of the test mode", "audience", useKeys(keysWith(func(s *receipt.KeySet) { s.Mode = "test" })))
 	add("a set that has ended", "expired", useKeys(keysWith(func(s *receipt.KeySet) { s.ExpiresAt = now })))

@@ -70,7 +70,7 @@ func (w *world) badIncrements(t *testing.T, old, newer receipt.Revocations) map[
 	}
 	return map[string]string{
 		"altered":            genuine[:len(genuine)-8] + "AAAA" + genuine[len(genuine)-4:],
-		"forged":             must[string](t)(forged.Sign(key)),
+		"forged":             must[string](t)(forged.Sign(receipt.NewSigner(key))),
 		"no document":        "{}",
 		"empty":              "e30.e30.e30",
 		"of another account": list(newShop(t), 0),

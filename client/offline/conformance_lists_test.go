@@ -143,7 +143,7 @@ func (w *world) lists(t *testing.T) {
 	}
 	fresh := old
 	fresh.AsOf, fresh.Entries = time.Now().Unix(), nil
-	forged := must[string](t)(fresh.Sign(key))
+	forged := must[string](t)(fresh.Sign(receipt.NewSigner(key)))
 	foreign := newShop(t)
 	strange := must[client.Document](t)(foreign.api.Revocations(t.Context(), foreign.keys.AccountID, foreign.keys.Mode,
 		0, "")).Text

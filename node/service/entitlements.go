@@ -32,7 +32,7 @@ func newEntitlementsCache() entitlementsCache {
 }
 
 // Entitled returns the entitlements of a license. It makes no request to the store for entitlements that the node
-// remembers. If the license's own entitlements have changed since, Entitled returns the later ones.
+// remembers. The node must have served a command of the license for the same request. If the license's own entitlements have changed since, Entitled returns the later ones.
 func (l *Licenses) Entitled(ctx context.Context, of *licensing.License) (licensing.Entitled, error) {
 	if of.Terms == 0 && of.OwnEntitlements == 0 {
 		return nil, nil
@@ -54,7 +54,7 @@ func (l *Licenses) RemembersEntitled(of *licensing.License) bool {
 
 // readEntitled takes a copy, so that the argument of Entitled stays on the stack.
 func (l *Licenses) readEntitled(ctx context.Context, of licensing.License) (licensing.Entitled, error) {
-	return admitted(ctx, l.core, of.Owner, func(node.Place) (licensing.Entitled, error) {
+	return afterServed(l.core, of.Owner, func(node.Place) (licensing.Entitled, error) {
 		products, err := l.ofTerms(ctx, of.Owner, of.Terms)
 		if err != nil {
 			return nil, err

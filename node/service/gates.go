@@ -76,6 +76,14 @@ func admitted[T any](
 	})
 }
 
+// afterServed runs work as admitted does, for a request of which the node has just served a command: see
+// [node.Node.EnterServed].
+func afterServed[T any](c *core, owner licensing.Owner, work func(node.Place) (T, error)) (result T, err error) {
+	place := c.engine.EnterServed(c.engine.OwnerShare(owner))
+	defer func() { place.Leave(err) }()
+	return work(place)
+}
+
 // admittedFor is admitted with the share that the place counts for. work may call [node.Place.Become].
 func admittedFor[T any](
 	ctx context.Context, engine *node.Node, who node.Share, work func(*node.Place) (T, error),

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"licet/licensing/keyring"
 	"licet/node"
 	"licet/node/store"
+	"licet/receipt"
 )
 
 const (
@@ -51,20 +51,16 @@ func newReceipts(c *core) *Receipts {
 // ReceiptSigner holds the keys that sign the receipts of an owner. They never change.
 type ReceiptSigner struct {
 	Keys    *licensing.ReceiptKeys
-	Root    ed25519.PrivateKey
-	Sets    SignedDocuments               // sets of keys, by when they are issued, in Unix seconds
-	private map[uint64]ed25519.PrivateKey // of Keys, by number
+	Root    *receipt.Signer
+	Sets    SignedDocuments            // sets of keys, by when they are issued, in Unix seconds
+	signers map[uint64]*receipt.Signer // with Keys, by number
 }
 
-// PrivateKey returns one of the keys.
-func (s *ReceiptSigner) PrivateKey(k licensing.ReceiptKey) ed25519.PrivateKey {
-	return s.private[k.Number]
-}
+// Of returns the signer with one of the keys.
+func (s *ReceiptSigner) Of(k licensing.ReceiptKey) *receipt.Signer { return s.signers[k.Number] }
 
-// Signing returns the key that signs now.
-func (s *ReceiptSigner) Signing(now time.Time) ed25519.PrivateKey {
-	return s.PrivateKey(s.Keys.Signing(now))
-}
+// Signing returns the signer with the key that signs now.
+func (s *ReceiptSigner) Signing(now time.Time) *receipt.Signer { return s.Of(s.Keys.Signing(now)) }
 
 // RecallSigner returns the receipt keys of an owner, if the node has read them within the last minute. known reports
 // whether the owner has receipt keys, as far as the node remembers.
@@ -95,19 +91,18 @@ func (r *Receipts) Signer(ctx context.Context, owner licensing.Owner) (*ReceiptS
 	if signer, _ := r.RecallSigner(owner); signer != nil {
 		return signer, nil
 	}
-	if err := r.engine.StartWork(); err != nil {
-		return nil, err
-	}
-	defer r.engine.EndWork()
 	return admitted(ctx, r.core, owner, func(place node.Place) (*ReceiptSigner, error) {
-		keys, err := r.readKeys(ctx, owner)
-		if errors.Is(err, licensing.ErrNoReceiptKeys) {
-			keys, err = r.makeKeys(ctx, place, owner)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return r.open(keys)
+		return r.readOrMake(ctx, place, owner)
+	})
+}
+
+// SignerAfter is Signer for a request of which the node has just served a command of the owner: see afterServed.
+func (r *Receipts) SignerAfter(ctx context.Context, owner licensing.Owner) (*ReceiptSigner, error) {
+	if signer, _ := r.RecallSigner(owner); signer != nil {
+		return signer, nil
+	}
+	return afterServed(r.core, owner, func(place node.Place) (*ReceiptSigner, error) {
+		return r.readOrMake(ctx, place, owner)
 	})
 }
 
@@ -172,6 +167,24 @@ func (r *Receipts) SealRoots(ctx context.Context, ownersOf func(context.Context)
 	}
 }
 
+// readOrMake reads the receipt keys of an owner, and makes them if the owner has none.
+func (r *Receipts) readOrMake(
+	ctx context.Context, place node.Place, owner licensing.Owner,
+) (*ReceiptSigner, error) {
+	if err := r.engine.StartWork(); err != nil {
+		return nil, err
+	}
+	defer r.engine.EndWork()
+	keys, err := r.readKeys(ctx, owner)
+	if errors.Is(err, licensing.ErrNoReceiptKeys) {
+		keys, err = r.makeKeys(ctx, place, owner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.open(keys)
+}
+
 // readKeys reads the receipt keys of an owner. The caller holds an admission place.
 func (r *Receipts) readKeys(ctx context.Context, owner licensing.Owner) (*licensing.ReceiptKeys, error) {
 	loaded, err := r.cfg.Records.Load(ctx, store.Want{Ref: licensing.ReceiptKeysRef(owner)})
@@ -217,9 +230,11 @@ func (r *Receipts) open(keys *licensing.ReceiptKeys) (*ReceiptSigner, error) {
 	if err != nil {
 		return nil, r.explainRing(&ringError{err})
 	}
-	s := &ReceiptSigner{Keys: keys, Root: secret.RootKey(), private: make(map[uint64]ed25519.PrivateKey)}
+	s := &ReceiptSigner{
+		Keys: keys, Root: receipt.NewSigner(secret.RootKey()), signers: make(map[uint64]*receipt.Signer),
+	}
 	for _, k := range keys.Keys {
-		s.private[k.Number] = secret.ReceiptKey(k)
+		s.signers[k.Number] = receipt.NewSigner(secret.ReceiptKey(k))
 	}
 	r.signers.Set(keys.Owner, remembered[*ReceiptSigner]{s, r.engine.Now().Add(signerLife)})
 	return s, nil

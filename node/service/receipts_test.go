@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"licet/internal/nodetest"
@@ -27,5 +28,30 @@ func TestSealRootsGoesOn(t *testing.T) {
 	}
 	if id := signer.Keys.Root.MasterID; id != "m2" {
 		t.Errorf("the root secret after one that can't be sealed is sealed under %s, want m2", id)
+	}
+}
+
+// TestSignerAfterServedCommand: a full node refuses to read receipt keys, unless it has served a command of the same
+// request: its receipt must not fail then.
+func TestSignerAfterServedCommand(t *testing.T) {
+	t.Parallel()
+	store, ctx := nodetest.OpenStore(t), nodetest.Context(t)
+	owner := nodetest.NewOwner(licensing.Test)
+	if _, err := nodetest.New(t, store, withRing(t)).Signer(ctx, owner); err != nil {
+		t.Fatal(err)
+	}
+	n := nodetest.New(t, store, withRing(t))
+	for {
+		place, err := n.Enter(ctx, n.OwnerShare(owner))
+		if err != nil {
+			break
+		}
+		defer place.Leave(nil)
+	}
+	if _, err := n.Signer(ctx, owner); !errors.Is(err, licensing.ErrOverloaded) {
+		t.Fatalf("a full node reads receipt keys for a new request: %v, want ErrOverloaded", err)
+	}
+	if _, err := n.SignerAfter(ctx, owner); err != nil {
+		t.Errorf("a full node refuses to read the receipt keys for a command that it has served: %v", err)
 	}
 }
