@@ -27,8 +27,9 @@ const (
 	stampEvery = 500 * time.Millisecond
 )
 
-// errUnregistered reports that a node's registration is gone, though its lease may live.
-var errUnregistered = fmt.Errorf("%w: the registration is gone", licensing.ErrUnavailable)
+// errUnregistered reports that a node's registration is gone, though its lease may live, or that it must end because
+// the node's clock was set.
+var errUnregistered = fmt.Errorf("%w: the registration is gone or must end", licensing.ErrUnavailable)
 
 // registrations keeps the registrations of nodes.
 type registrations struct{ *core }
@@ -43,7 +44,7 @@ func (s *registrations) Register(ctx context.Context, current func() store.Regis
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.Debug().Err(err).Msg("the registration of this node is gone; the node registers again")
+		s.log.Debug().Err(err).Msg("the registration of this node has ended; the node registers again")
 		if began {
 			attempt = 0
 		}
@@ -101,7 +102,11 @@ func (s *registrations) stamp(
 ) (now int64, stored bool, err error) {
 	key := keyspace.NodeKey(r.Incarnation)
 	list := clientv3.OpGet(keyspace.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
-	value := string(layout.EncodeNode(r, clock.Stamp()))
+	at, registerAgain := clock.Stamp()
+	if registerAgain {
+		return 0, false, errUnregistered
+	}
+	value := string(layout.EncodeNode(r, at))
 	done, err := s.etcd.Txn(ctx, "stamp", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", revision)},
 		[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(lease)), list}, []clientv3.Op{list})
 	if err != nil {
@@ -119,7 +124,7 @@ func (s *registrations) stamp(
 
 // compareClocks reads the times of all nodes, and stores none.
 func (s *registrations) compareClocks(ctx context.Context, clock store.Stamper) {
-	clock.Stamp()
+	_, _ = clock.Stamp() // stored nowhere
 	response, err := s.listNodes(ctx)
 	if err != nil {
 		s.log.Debug().Err(err).Msg("can't read the other nodes' times")

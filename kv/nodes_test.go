@@ -44,10 +44,16 @@ type stamper struct {
 	mu       sync.Mutex
 	last     []store.Stamp
 	compared int    // how often stamps were read
+	set      bool   // the clock was set since the last stamp
 	leave    func() // nil: nothing
 }
 
-func (s *stamper) Stamp() time.Time { return time.Now().Add(s.ahead) }
+func (s *stamper) Stamp() (now time.Time, registerAgain bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	registerAgain, s.set = s.set, false
+	return time.Now().Add(s.ahead), registerAgain
+}
 
 func (s *stamper) Compare(stamps []store.Stamp) {
 	s.mu.Lock()
@@ -218,6 +224,21 @@ func TestRegister(t *testing.T) {
 
 	leave()
 	awaitNode(t, other, want, false)
+}
+
+// TestRegisterAfterClockWasSet: a node whose clock was set ends its registration and begins another one.
+func TestRegisterAfterClockWasSet(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	clock := &stamper{}
+	registered(t, s, registration(s), clock)
+	created := func() int64 { return clock.of(s.Incarnation()).Created }
+	kvtest.Await(t, func() bool { return created() > 0 })
+	before := created()
+	clock.mu.Lock()
+	clock.set = true
+	clock.mu.Unlock()
+	kvtest.Await(t, func() bool { return created() > before })
 }
 
 // TestLeavingNode: a node that withdraws its address stays registered and goes on storing its time. It stops acting by

@@ -106,7 +106,7 @@ func TestWrongClock(t *testing.T) {
 // stamps is a clock that keeps the stamps of the last read.
 type stamps struct{ last atomic.Pointer[[]store.Stamp] }
 
-func (s *stamps) Stamp() time.Time             { return time.Now() }
+func (s *stamps) Stamp() (time.Time, bool)     { return time.Now(), false }
 func (s *stamps) Compare(stamps []store.Stamp) { s.last.Store(&stamps) }
 func (s *stamps) Leave()                       {}
 

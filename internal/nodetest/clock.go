@@ -44,9 +44,14 @@ func NewComparison(source clocks.Source) *clocks.Comparison {
 // MeetNodes lets a comparison of NewComparison see other nodes, whose clocks are ahead by some times.
 func MeetNodes(c *clocks.Comparison, ahead ...time.Duration) {
 	created := time.Now().UnixNano() // other nodes than before
+	own := -created                  // another registration than before, older than the others'
 	for version := range int64(4) {
-		now := c.Stamp()
-		stamps := []store.Stamp{{Node: comparing, At: now, Created: 1, Version: version + 1}}
+		now, registerAgain := c.Stamp()
+		if registerAgain {
+			c.Leave()
+			c.Compare(nil)
+		}
+		stamps := []store.Stamp{{Node: comparing, At: now, Created: own, Version: version + 1}}
 		for i, by := range ahead {
 			stamps = append(stamps, store.Stamp{
 				Node: store.Incarnation{byte(i + 1)}, At: now.Add(by), Created: created, Version: version + 1,

@@ -27,7 +27,8 @@ const (
 	// node has its verdict at once, and other nodes after about two seconds. A dead node counts for ten seconds.
 	startGrace = 5 * time.Second
 	// slept is by how much the clock may run ahead of the monotonic clock between two comparisons before the machine
-	// counts as asleep meanwhile. NTP slews a clock by less than a millisecond in that time.
+	// counts as asleep meanwhile, and by how much it may differ before it counts as set. NTP slews a clock by less than
+	// a millisecond in that time.
 	slept = 100 * time.Millisecond
 )
 
@@ -81,6 +82,9 @@ type Comparison struct {
 	suspect bool
 	dating  dating
 	own     join          // of this node
+	zero    time.Time     // the wall time at the monotonic time 0, as of the latest Stamp or Compare
+	stale   int64         // the registration of this node in which its clock was set; 0: none
+	again   bool          // the registration must end: the clock was set in it
 	since   time.Duration // this node has known since this monotonic time which nodes leave; see earlier
 	read    time.Duration // when the latest read began; monotonic
 }
@@ -114,6 +118,7 @@ func New(cfg Config) *Comparison {
 	wall, elapsed := c.now()
 	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed, startsUntil: elapsed + startGrace,
 		documents: licensing.ClocksUnknown()})
+	c.zero = wall.Add(-elapsed)
 	c.dating.doubtUntil = elapsed + startGrace
 	c.report(undecided, nil)
 	return c
@@ -192,7 +197,7 @@ func (c *Comparison) Untrusted() error {
 func IsUntrusted(err error) bool { return errors.Is(err, ErrUntrusted) }
 
 // Stamp implements store.Stamper.
-func (c *Comparison) Stamp() time.Time {
+func (c *Comparison) Stamp() (now time.Time, registerAgain bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wall, elapsed := c.now()
@@ -200,7 +205,18 @@ func (c *Comparison) Stamp() time.Time {
 	if wall.After(c.newest) {
 		c.newest = wall
 	}
-	return wall
+	c.noteStep(wall, elapsed, c.own.created, len(c.Nodes()) > 1)
+	return wall, c.again
+}
+
+// noteStep notes whether the clock was set since the last call. own is the registration of this node; 0: there is none.
+// Without other nodes, none relies on its stamps.
+func (c *Comparison) noteStep(wall time.Time, elapsed time.Duration, own int64, others bool) {
+	if stepped(c.zero, wall, elapsed).Abs() > slept && others {
+		c.stale = own
+	}
+	c.zero = wall.Add(-elapsed)
+	c.again = own != 0 && own == c.stale
 }
 
 // Compare implements store.Stamper.
@@ -226,6 +242,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 		c.dating.set(elapsed + stepGrace)
 		clear(c.evidence.nodes)
 	}
+	c.noteStep(wall, elapsed, own, len(stamps) > 1)
 	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
 	stands := last.proof
 	paused := c.nodes.Load() == nil || elapsed-c.read > trustFor
@@ -236,7 +253,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	}
 	others := c.evidence.bounds(next.zero)
 	if c.own.created != own {
-		c.own = join{own, elapsed}
+		c.own = join{c.cfg.Self, own, elapsed}
 	}
 	if paused {
 		c.since = elapsed // a node may have come and gone since the read before
@@ -244,12 +261,12 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	c.read = c.began
 	c.nodes.Store(&nodes)
 	before := earlier(others, c.evidence.left(next.zero), c.own, c.since, elapsed)
-	next.verdict = c.decide(others, wall, own != 0 && before <= MaxApart)
+	next.verdict = c.decide(others, wall, own != 0 && !c.again && before <= MaxApart)
 	next.documents = c.date(next.verdict, others, elapsed)
 	switch {
 	case next.verdict == agrees:
 		next.proof = &proof{max(before, majority(others, bounds.far)), next.zero, c.began}
-	case own != 0 && next.verdict == undecided && len(others) > 0 && tooWide(others):
+	case own != 0 && !c.again && next.verdict == undecided && len(others) > 0 && tooWide(others):
 		next.proof = stands
 	}
 	if next.verdict != undecided || len(others) < 2 {
@@ -269,6 +286,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 func (c *Comparison) Leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.again = false
 	next := *c.state.Load()
 	next.proof = nil
 	c.state.Store(&next)

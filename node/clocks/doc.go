@@ -72,9 +72,15 @@
 // Bounds say how far the clocks are apart only as long as no clock is set. The node notices a step of its own clock by
 // comparing wall time with monotonic time: in each comparison of stamps, and before each write that depends on time.
 // After a step of more than the tolerance the node discards all bounds. In a cluster of at least three nodes it refuses
-// requests until new bounds decide, or stepGrace has passed. The monotonic clock of Linux stops while the machine
-// sleeps; that looks like a step too. After any step forward of more than slept the node forgets when its reads began:
-// they began earlier than the monotonic clock says.
+// requests until new bounds decide, or stepGrace has passed.
+//
+// Another node may rely on this node's stamps of before a step for trustFor, while a third node relies on the stamps of
+// after it. So after a step of more than slept, a node that is not alone ends its registration before it stores another
+// stamp, and registers again like a node that joins. Two nodes that act by time differ by at most 2 × MaxApart + slept
+// then.
+//
+// The monotonic clock of Linux stops while the machine sleeps; that looks like a step too. After any step forward of
+// more than slept the node forgets when its reads began: they began earlier than the monotonic clock says.
 //
 // # Failures of the store
 //

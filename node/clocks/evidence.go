@@ -30,6 +30,7 @@ type witness struct {
 
 // join is the beginning of a node's registration.
 type join struct {
+	node    store.Incarnation
 	created int64         // registrations that began later have higher numbers
 	known   time.Duration // when this node knew of the registration; monotonic
 }
@@ -51,7 +52,7 @@ func (e *evidence) learn(self store.Incarnation, stamps []store.Stamp, began, en
 		w := e.nodes[s.Node]
 		if w == nil || w.created != s.Created {
 			e.leave(w, ended)
-			w = &witness{join: join{s.Created, ended}}
+			w = &witness{join: join{s.Node, s.Created, ended}}
 			e.nodes[s.Node] = w
 		}
 		if w.version != s.Version {

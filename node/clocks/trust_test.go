@@ -30,6 +30,7 @@ type clusterNode struct {
 	read   []store.Stamp // the answer that is on its way
 	next   time.Duration // when the next part of the request happens
 	begins bool          // the next part is the beginning
+	reads  bool          // the request stores nothing
 	gone   bool
 	ends   time.Duration // when the registration ends unless a stamp comes before
 }
@@ -65,14 +66,20 @@ func (c *cluster) step(delay func() time.Duration) (answered *clusterNode) {
 	}
 	switch {
 	case n.begins:
-		n.made, n.begins = n.Stamp(), false
+		n.made, n.reads = n.Stamp()
+		if n.begins = false; n.reads {
+			n.Leave()
+			n.stamp.Version = 0 // the registration ends
+		}
 	case n.read == nil:
-		if n.stamp.Version == 0 {
+		if n.stamp.Version == 0 && !n.reads {
 			c.created++
 			n.stamp.Created = c.created
 		}
-		n.stamp.At, n.stamp.Version = n.made, n.stamp.Version+1
-		n.ends = c.now + outlives
+		if !n.reads {
+			n.stamp.At, n.stamp.Version = n.made, n.stamp.Version+1
+			n.ends = c.now + outlives
+		}
 		for _, other := range c.nodes {
 			if other.stamp.Version > 0 && !other.gone {
 				n.read = append(n.read, other.stamp)
@@ -173,6 +180,36 @@ func TestTrustAcrossJoins(t *testing.T) {
 			if n := c.nodes[0]; c.now >= leaves && !n.gone {
 				n.Leave()
 				n.gone = true
+			}
+			if got := c.apart(); got >= licensing.LeaseGuard {
+				t.Fatalf("after %v nodes act by time whose clocks differ by %v", c.now, got)
+			}
+		}
+	})
+}
+
+// TestTrustAcrossSteps: nodes whose clocks differ have been there for a while. Then the clock of one of them is set,
+// while requests of the others stall. At no moment do two nodes act by time whose clocks differ by more than the guard
+// allows: one by the stamps of before the step, the other by the stamps of after it.
+func TestTrustAcrossSteps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		upTo := times(t)
+		c := newCluster(time.Second+upTo(2*time.Second), 0, -upTo(8*time.Second))
+		for _, n := range c.nodes {
+			n.next = upTo(500 * time.Millisecond)
+		}
+		set, happened := 2*trustFor+upTo(3*time.Second), false
+		delay := func() time.Duration {
+			if happened && upTo(4) == 0 {
+				return upTo(5 * time.Second)
+			}
+			return upTo(50 * time.Millisecond)
+		}
+		for c.now < set+2*trustFor {
+			c.step(delay)
+			if c.now >= set && !happened {
+				c.nodes[1].ahead -= upTo(8 * time.Second)
+				happened = true
 			}
 			if got := c.apart(); got >= licensing.LeaseGuard {
 				t.Fatalf("after %v nodes act by time whose clocks differ by %v", c.now, got)
@@ -356,7 +393,8 @@ func TestUnregistered(t *testing.T) {
 func TestProofOfSlowRead(t *testing.T) {
 	b := newBench(t, 0)
 	n := b.nodes[0]
-	n.stamp.At, n.stamp.Version = n.Stamp(), 1
+	n.stamp.At, _ = n.Stamp()
+	n.stamp.Version = 1
 	const read = 2 * time.Second
 	b.elapsed += read
 	n.Compare([]store.Stamp{n.stamp})

@@ -2,10 +2,12 @@ package clocks
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // MaxApart is by how much a node's clock may be proven to differ at most from the clocks of a majority if the node acts
@@ -89,16 +91,16 @@ func earlier(others, gone []bounds, own join, since, now time.Duration) (within 
 		}
 	}
 	slices.SortFunc(nodes, func(a, b bounds) int { return cmp.Compare(a.join.created, b.join.created) })
-	var before []time.Duration
+	before := make(map[store.Incarnation]time.Duration) // a node that has registered again counts once
+	half := func() time.Duration { return slices.Sorted(maps.Values(before))[(len(before)-1)/2] }
 	for _, b := range nodes {
 		if len(before) > 0 && now-b.join.known < trustFor {
-			within = max(within, before[(len(before)-1)/2])
+			within = max(within, half())
 		}
-		before = append(before, b.far())
-		slices.Sort(before)
+		before[b.join.node] = max(before[b.join.node], b.far())
 	}
 	if len(nodes) > len(others)+1 {
-		within = max(within, before[(len(before)-1)/2])
+		within = max(within, half())
 	}
 	return within
 }
