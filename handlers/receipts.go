@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,14 +97,19 @@ func timeText(t time.Time) *string {
 // receiptID returns the id of a receipt: a hash of the members that its content follows from. Equal receipts have one
 // id. A receipt with a nonce has an id of its own.
 func receiptID(r *receipt.Receipt) string {
-	of := fmt.Appendf(make([]byte, 0, 256), "%s\x00%d\x00%d\x00%d\x00%s\x00", r.LicenseID, r.Revision, r.IssuedAt,
-		r.ExpiresAt, r.DeviceID)
+	of := append(make([]byte, 0, 256), r.LicenseID...)
+	for _, n := range []int64{r.Revision, r.IssuedAt, r.ExpiresAt} {
+		of = strconv.AppendInt(append(of, 0), n, 10)
+	}
+	of = append(append(append(of, 0), r.DeviceID...), 0)
 	if r.Nonce != "" {
 		of = append(of, rand.Text()...)
 	}
 	sum := sha256.Sum256(of)
-	return "rcp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+	return "rcp_" + receiptIDs.EncodeToString(sum[:16])
 }
+
+var receiptIDs = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // receiptPeriod parses a time of receipts of a product, in seconds; 0: left out.
 func (c *checks) receiptPeriod(field string, in text) uint32 {

@@ -31,8 +31,9 @@ func newEntitlementsCache() entitlementsCache {
 	})
 }
 
-// Entitled returns the entitlements of a license. It makes no request to the store for entitlements that the node
-// remembers. The node must have served a command of the license for the same request. If the license's own entitlements have changed since, Entitled returns the later ones.
+// Entitled returns the entitlements of a license. The node must have served a command of the license for the same
+// request. Entitled makes no request to the store for entitlements that the node remembers. If the license's own
+// entitlements have changed since, Entitled returns the later ones.
 func (l *Licenses) Entitled(ctx context.Context, of *licensing.License) (licensing.Entitled, error) {
 	if of.Terms == 0 && of.OwnEntitlements == 0 {
 		return nil, nil
