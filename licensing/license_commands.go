@@ -120,7 +120,7 @@ func (c Activate) apply(r *Record, now time.Time) (result Result, err error) {
 		}
 		result.License, result.Device = *r.License, entry.Device
 	}
-	r.receipt(&result, c.Receipt, now)
+	r.receipt(&result, c.Receipt, c.Key, now)
 	return result, nil
 }
 

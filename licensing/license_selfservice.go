@@ -56,7 +56,7 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (result Result, err err
 	}
 	r.leased(&result, &entry.Device, now)
 	if result.Invalid = why; why == "" {
-		r.receipt(&result, c.Receipt, now)
+		r.receipt(&result, c.Receipt, c.Key, now)
 	}
 	return result, nil
 }

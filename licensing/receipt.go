@@ -158,15 +158,16 @@ func (r *Record) receiptInDoubt(ask ReceiptAsk) error {
 // receiptStep is how long receipts that are not fresh have the same time, or a tenth of the time for which they count.
 const receiptStep = time.Minute
 
-// receipt returns the times of a receipt for a device that may use the license now, and records until which day a
-// receipt may be valid. A day is the step, so that receipts cause at most one change of the license a day.
-func (r *Record) receipt(result *Result, ask ReceiptAsk, now time.Time) {
+// receipt returns the times of a receipt for a device that may use the license now by the presented key, and records
+// until which day a receipt may be valid. A day is the step, so that receipts cause at most one change of the license a
+// day.
+func (r *Record) receipt(result *Result, ask ReceiptAsk, presented LicenseKey, now time.Time) {
 	l := r.License
 	counts := r.datesReceipt(ask)
 	if counts == 0 || !r.Documents.Dates(counts) {
 		return
 	}
-	last := l.lastReceipt(&result.Device, now)
+	last := l.lastReceipt(&result.Device, presented, now)
 	if until := dayAfter(last); until > l.ReceiptsUntil {
 		if ask&askRecorded != 0 && !ask.Wanted() {
 			return
@@ -199,13 +200,14 @@ func RecordsReceipt(r *Record, cmd Command, now time.Time) bool {
 	l := r.License
 	return ask.Wanted() && l != nil && r.bound(cmd.DeviceID()) && l.unusable(product, true, now) == nil &&
 		l.checkKey(key, true, nil, now) == nil && r.Documents.Dates(l.Receipts.counts(ask)) &&
-		dayAfter(l.lastReceipt(&r.Devices[cmd.DeviceID()].Device, now)) > l.ReceiptsUntil
+		dayAfter(l.lastReceipt(&r.Devices[cmd.DeviceID()].Device, key, now)) > l.ReceiptsUntil
 }
 
-// lastReceipt returns the latest end of a receipt for a device.
-func (l *License) lastReceipt(d *Device, now time.Time) time.Time {
+// lastReceipt returns the latest end of a receipt for a device that presents a key. A receipt ends with the overlap of
+// a key that has been replaced: no entry of a list would void the receipt then.
+func (l *License) lastReceipt(d *Device, presented LicenseKey, now time.Time) time.Time {
 	last := now.Add(l.Receipts.Validity())
-	for _, end := range []time.Time{l.usedUntil(), d.LeaseEnd} {
+	for _, end := range []time.Time{l.usedUntil(), d.LeaseEnd, l.overlapEnd(presented)} {
 		if !end.IsZero() && end.Before(last) {
 			last = end
 		}

@@ -92,15 +92,9 @@ func (l *License) checkKey(presented LicenseKey, bound bool, lease *Device, now 
 	if presented == l.Key && l.Reissues == "" { // as mostly
 		return nil
 	}
-	var number int // of the reissue that made the key; 0: the first key of the license, or the external key
-	switch by := presented.By(); {
-	case by == byExternalKey:
-	case by != "":
-		if number = l.Reissues.Number(by); number == 0 {
-			return ErrLicenseNotFound
-		}
-	case presented.Prefix() == "":
-		return nil
+	number := l.made(presented)
+	if number < 0 {
+		return ErrLicenseNotFound
 	}
 	for i := number; i < l.Reissues.Count(); i++ {
 		if (!bound || !now.Before(l.Reissues.until(i))) && !l.Reissues.spares(i, lease) {
@@ -108,6 +102,33 @@ func (l *License) checkKey(presented LicenseKey, bound bool, lease *Device, now 
 		}
 	}
 	return nil
+}
+
+// made returns the number of the reissue that made a presented key, and so of the reissues that have not replaced the
+// key: 0 for the first key of the license and the external key, all for an id; negative if the license has no such key.
+func (l *License) made(presented LicenseKey) int {
+	switch by := presented.By(); {
+	case by == byExternalKey:
+	case by != "":
+		if number := l.Reissues.Number(by); number > 0 {
+			return number
+		}
+		return -1
+	case presented.Prefix() == "":
+		return l.Reissues.Count()
+	}
+	return 0
+}
+
+// overlapEnd returns until when bound devices may use a presented key that has been replaced, and may be used still;
+// zero for other keys.
+func (l *License) overlapEnd(presented LicenseKey) (end time.Time) {
+	for i := max(l.made(presented), 0); i < l.Reissues.Count(); i++ {
+		if until := l.Reissues.until(i); end.IsZero() || until.Before(end) {
+			end = until
+		}
+	}
+	return end
 }
 
 // checkReceipt returns why a receipt, issued at a time in whole seconds, proves no right to the license: its device may

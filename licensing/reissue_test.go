@@ -144,6 +144,58 @@ func TestReceiptsOfReplacedKeys(t *testing.T) {
 	}
 }
 
+// TestReceiptsEndWithTheOverlap: a receipt that a device got with a replaced key ends with the first overlap after that
+// key, and so does the day until which receipts may be valid. Receipts for the current key and for the id do not.
+func TestReceiptsEndWithTheOverlap(t *testing.T) {
+	const day = 24 * time.Hour
+	keys, owner := keysOfTest()
+	noon, first, r := reissuable(keys, owner, "pc")
+	mint := func(n byte) licensing.LicenseKey {
+		return keys.MintReissued("LIC", owner, [keyring.LicenseKeyEntropy]byte{n})
+	}
+	target := licensing.Target{Key: first}
+	must(t, &r, licensing.Activate{Target: target, Device: "pc"}, noon)
+	must(t, &r, licensing.ReissueLicense{Target: target, New: mint(2), Overlap: 3 * day}, noon)
+	must(t, &r, licensing.ReissueLicense{Target: target, New: mint(3), Overlap: 5 * day}, noon)
+	must(t, &r, licensing.ReissueLicense{Target: target, New: mint(4), Overlap: 30 * day}, noon)
+	ask := licensing.AskReceipt(true, true, 0)
+	for _, c := range []struct {
+		name string
+		key  licensing.LicenseKey
+		ends time.Duration
+	}{
+		{"the first key", first, 3 * day},
+		{"the external key", first.ID().External(), 3 * day},
+		{"the second key", mint(2).Of(first.ID()), 5 * day},
+		{"the third key", mint(3).Of(first.ID()), 7 * day}, // the overlap outlasts the validity
+		{"the current key", mint(4).Of(first.ID()), 7 * day},
+		{"the id", first.ID().Key(""), 7 * day},
+	} {
+		target := licensing.Target{Key: c.key}
+		for _, cmd := range []licensing.Command{
+			licensing.Activate{Target: target, Device: "pc", Receipt: ask},
+			licensing.ValidateLicense{Target: target, Device: "pc", Receipt: ask},
+		} {
+			before := *r.License
+			before.ReceiptsUntil, before.Revision = 0, 0
+			r.License = &before
+			if !licensing.RecordsReceipt(&r, cmd, noon) {
+				t.Errorf("%s: the receipt of %T is not recorded", c.name, cmd)
+			}
+			end := noon.Add(c.ends)
+			result := must(t, &r, cmd, noon)
+			if until := r.License.ReceiptsUntil.Begins(); !result.Receipt.ExpiresAt.Equal(end) ||
+				!until.Equal(end.Add(day/2)) {
+				t.Errorf("%s: the receipt of %T ends at %v, recorded until %v; want %v", c.name, cmd,
+					result.Receipt.ExpiresAt, until, end)
+			}
+			if licensing.RecordsReceipt(&r, cmd, noon) {
+				t.Errorf("%s: the receipt of %T is recorded twice", c.name, cmd)
+			}
+		}
+	}
+}
+
 // TestReissuesInOrder: a node whose clock is behind stores no earlier time than the reissue before. The overlap counts
 // from the node's own time.
 func TestReissuesInOrder(t *testing.T) {

@@ -237,6 +237,42 @@ func TestAgeWithClockBehind(t *testing.T) {
 	}
 }
 
+// TestAgeOfOverlap: a program with a key that a reissue has replaced runs until the overlap ends, also without a
+// network and without a revocation_max_age. Then only a receipt for the new key counts.
+func TestAgeOfOverlap(t *testing.T) {
+	const overlap = time.Hour
+	clock := &laterClock{}
+	service, api, keys := offer(t, clock, client.ProductTerms{Name: "Editor", MaxDevices: new(2)})
+	licenseKey := granted(t, api)
+	ahead := &laterClock{} // of the device
+	way := &switching{RoundTripper: http.DefaultTransport}
+	l := laptop(t, service, keys, ahead.now, client.RetryFor(0), client.WithHTTPClient(&http.Client{Transport: way}))
+	must[*receipt.Receipt](t)(l.Activate(t.Context(), licenseKey, ""))
+	reissued := must[*client.License](t)(
+		api.Licenses.Reissue(t.Context(), licenseKey, client.Reissue{Overlap: "PT1H"}))
+	end := time.Now().Add(overlap)
+	must[*receipt.Receipt](t)(l.Validate(t.Context()))
+
+	net := way.RoundTripper
+	way.RoundTripper = &cdn{now: ahead.now} // lets nothing through
+	way.RoundTripper.(*cdn).away.Store(true)
+	set := func(at time.Time) { ahead.ahead.Store(int64(time.Until(at))) }
+	set(end.Add(-time.Minute))
+	want(t, "in the overlap", check(t, l), true, "")
+	set(end.Add(time.Second))
+	want(t, "after the overlap", check(t, l), false, "expired")
+
+	way.RoundTripper = net
+	set(time.Now())
+	must[*receipt.Receipt](t)(l.Activate(t.Context(), reissued.LicenseKey, ""))
+	set(end.Add(-time.Minute)) // the receipt is renewed online after half of its validity, and else as it is
+	want(t, "with the new key", check(t, l), true, "")
+	way.RoundTripper = &cdn{now: ahead.now}
+	way.RoundTripper.(*cdn).away.Store(true)
+	set(end.Add(24 * time.Hour))
+	want(t, "with the new key, after the overlap", check(t, l), true, "")
+}
+
 // switching is a way to the service that a test replaces.
 type switching struct{ http.RoundTripper }
 

@@ -59,6 +59,7 @@ func (r *run) inspect(t *timeline) []violation {
 	}
 	for _, l := range r.licenses {
 		i.acknowledged(l, t.licenses[l.key.ID()], byKey[l.key])
+		i.overlaps(l, t.licenses[l.key.ID()], byKey[l.key])
 	}
 	for number, states := range t.orders {
 		i.order(number, states)

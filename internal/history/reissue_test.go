@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	mathrand "math/rand/v2"
 	"net/netip"
 	"strings"
@@ -15,8 +16,9 @@ import (
 // maxKeys bounds the new keys of one license that clients ask for. Some of them come too late: a license gets eight.
 const maxKeys = 24
 
-// overlap is the overlap of a reissue that has one. It outlasts every run, so that no answer depends on the time.
-const overlap = 30 * 24 * time.Hour
+// overlap is the overlap of a reissue that has one. It outlasts every run, so that no answer depends on the time, and
+// is shorter than the validity of receipts.
+const overlap = 3 * 24 * time.Hour
 
 // key is a new key of a license in the model: its number, from 1, and whether bound devices may use the keys before.
 // Of a license with leases, it is also known when the license got the key, as stored.
@@ -125,6 +127,46 @@ func (r *run) presented(ctx context.Context, p *process, l *license, in input) (
 
 // reissueSize is the length of an entry in the list of new keys, in a stored license: the alias, and two times.
 const reissueSize = licensing.LicenseBlockSize + 8 + 8
+
+// overlapEnd returns when the first overlap after a key ends, 0 if the key has not been replaced. The key is named by
+// its block; the first key has none.
+func (s *licenseAt) overlapEnd(block string) (end int64) {
+	is := block == ""
+	for at := 0; at < len(s.reissues); at += reissueSize {
+		entry := s.reissues[at:][:reissueSize]
+		if until := int64(binary.BigEndian.Uint64([]byte(entry[reissueSize-8:]))); is && (end == 0 || until < end) {
+			end = until
+		}
+		is = is || strings.HasPrefix(entry, block)
+	}
+	return end
+}
+
+// overlaps: a receipt ends with the overlap of the key that its device has presented. states are those of a license.
+func (i *inspection) overlaps(l *license, states []*licenseAt, ops []operation) {
+	for _, op := range ops {
+		if op.Held.Revision == 0 || !op.In.presents() {
+			continue
+		}
+		block := ""
+		if op.In.Number != 0 {
+			block = l.reissued[op.In.Number-1].By()
+		}
+		var before *licenseAt
+		for _, s := range states {
+			if s.revision <= op.Before {
+				before = s
+			}
+		}
+		if before == nil {
+			continue
+		}
+		if end := before.overlapEnd(block); end != 0 && op.Held.Ends > end {
+			i.add("overlaps", "%s: the receipt %+v for key %d outlasts its overlap, %d", l.key, op.Held,
+				op.In.Number, end)
+		}
+	}
+}
 
 // madeForReissue reports whether an alias was written along with a list of new keys that has the alias, and had not
 // before.
