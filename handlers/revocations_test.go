@@ -26,6 +26,12 @@ const revocationsPath = "/v1/accounts/acct_acme/test/revocations"
 // does not. seen is what the program has seen before.
 func (s *fixture) revoked(document, device string, seen *receipt.Seen) receipt.Reason {
 	s.t.Helper()
+	return s.revokedAt(s.clock.Now(), document, device, seen)
+}
+
+// revokedAt is revoked for a program whose clock shows now.
+func (s *fixture) revokedAt(now time.Time, document, device string, seen *receipt.Seen) receipt.Reason {
+	s.t.Helper()
 	root, err := receipt.ParseRoot(s.receiptKeys().text("root"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -37,7 +43,7 @@ func (s *fixture) revoked(document, device string, seen *receipt.Seen) receipt.R
 	v := receipt.Verifier{Root: root, AccountID: "acct_acme", Mode: "test", ProductID: "editor", DeviceID: device}
 	list := s.send("GET", revocationsPath, "", "")
 	_, after, err := v.Verify(receipt.Documents{Keys: set.Signed, Receipt: document, Revocations: []string{list.body}},
-		*seen, s.clock.Now())
+		*seen, now)
 	var refused *receipt.Error
 	switch {
 	case err == nil:

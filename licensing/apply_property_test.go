@@ -607,11 +607,11 @@ func checkReceipts(t *rapid.T, before, after licensing.Record, result licensing.
 	}
 	if issued.After(now) || now.Sub(issued) >= time.Minute || end.Before(issued) ||
 		end.Sub(issued) > l.Receipts.Validity() || !l.ExpiresAt.IsZero() && end.After(l.Grace.AddTo(l.ExpiresAt)) ||
-		end.After(l.ReceiptsUntil.Begins()) || result.License.Revision != l.Revision {
+		end.Add(licensing.ReceiptLeeway).After(l.ReceiptsUntil.Begins()) || result.License.Revision != l.Revision {
 		t.Fatalf("at %v, a receipt of revision %d from %v to %v; the license: %+v", now, result.License.Revision,
 			issued, end, l)
 	}
-	if last := was.ReceiptsUntil.Begins(); !last.Before(now.Add(l.Receipts.Validity())) &&
+	if last := was.ReceiptsUntil.Begins(); !last.Before(now.Add(l.Receipts.Validity()+licensing.ReceiptLeeway)) &&
 		l.ReceiptsUntil != was.ReceiptsUntil {
 		t.Fatalf("at %v, the license is written for a receipt: %d after %d", now, l.ReceiptsUntil, was.ReceiptsUntil)
 	}

@@ -83,7 +83,8 @@ type License struct {
 	SeenFrom time.Time
 
 	Receipts ReceiptTerms // from the terms when the license was issued
-	// ReceiptsUntil is the first day on which no receipt of the license is valid any more; 0: no receipt was issued.
+	// ReceiptsUntil is the first day on which no device accepts a receipt of the license any more; 0: no receipt was
+	// issued.
 	ReceiptsUntil ReceiptDay
 	Revocations   RevocationCount // on the latest day on which a device's receipts were voided
 	Revision      uint64          // rises with each change that receipts of the license show; 0: no receipt was issued

@@ -168,7 +168,7 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, presented LicenseKey, n
 		return
 	}
 	last := l.lastReceipt(&result.Device, presented, now)
-	if until := dayAfter(last); until > l.ReceiptsUntil {
+	if until := receiptsUntil(last); until > l.ReceiptsUntil {
 		if ask&askRecorded != 0 && !ask.Wanted() {
 			return
 		}
@@ -200,7 +200,7 @@ func RecordsReceipt(r *Record, cmd Command, now time.Time) bool {
 	l := r.License
 	return ask.Wanted() && l != nil && r.bound(cmd.DeviceID()) && l.unusable(product, true, now) == nil &&
 		l.checkKey(key, true, nil, now) == nil && r.Documents.Dates(l.Receipts.counts(ask)) &&
-		dayAfter(l.lastReceipt(&r.Devices[cmd.DeviceID()].Device, key, now)) > l.ReceiptsUntil
+		receiptsUntil(l.lastReceipt(&r.Devices[cmd.DeviceID()].Device, key, now)) > l.ReceiptsUntil
 }
 
 // lastReceipt returns the latest end of a receipt for a device that presents a key. A receipt ends with the overlap of
@@ -223,8 +223,10 @@ func (l *License) usedUntil() time.Time {
 	return l.ExpiresAt
 }
 
-// dayAfter returns the first day that does not begin before a time.
-func dayAfter(t time.Time) ReceiptDay {
+// receiptsUntil returns the first day on which no device accepts a receipt any more that ends at a time, also if the
+// clock of the device is behind.
+func receiptsUntil(end time.Time) ReceiptDay {
+	t := end.Add(ReceiptLeeway)
 	return ReceiptDay((t.UnixMilli() + day.Milliseconds() - 1) / day.Milliseconds())
 }
 

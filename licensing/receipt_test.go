@@ -40,6 +40,12 @@ func TestReceiptTimes(t *testing.T) {
 		"grace": {func(l *licensing.License) {
 			l.ExpiresAt, l.Grace = now.Add(90*time.Minute), licensing.Period{Days: 1}
 		}, plain, minute, now.Add(90*time.Minute + 24*time.Hour).Truncate(time.Second), "2030-01-04"},
+		"less than the leeway before midnight": {func(l *licensing.License) {
+			l.ExpiresAt = time.Date(2030, 1, 2, 23, 55, 0, 1_000_000, time.UTC)
+		}, plain, minute, time.Date(2030, 1, 2, 23, 55, 0, 0, time.UTC), "2030-01-04"},
+		"the leeway before midnight": {func(l *licensing.License) {
+			l.ExpiresAt = time.Date(2030, 1, 2, 23, 55, 0, 0, time.UTC)
+		}, plain, minute, time.Date(2030, 1, 2, 23, 55, 0, 0, time.UTC), "2030-01-03"},
 		"a lease": {func(l *licensing.License) {
 			l.Lease = licensing.LeaseTerms{Length: 10 * time.Minute, Longest: 10 * time.Minute}
 		}, plain, minute, now.Add(10 * time.Minute).Truncate(time.Second), "2030-01-03"},

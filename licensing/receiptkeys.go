@@ -11,6 +11,9 @@ const (
 	MinReceiptValidity     = time.Minute
 	DefaultReceiptValidity = 7 * 24 * time.Hour
 	MaxReceiptValidity     = 90 * 24 * time.Hour
+	// ReceiptLeeway is how far the clock of a device may be behind the service's: by the service's clock, the device
+	// accepts a receipt for as long after the receipt's end. It is the Leeway of package receipt.
+	ReceiptLeeway = 5 * time.Minute
 
 	// MaxReceiptKeys is how many receipt keys an owner may have at once.
 	MaxReceiptKeys = 16

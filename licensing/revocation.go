@@ -18,7 +18,7 @@ const (
 type Revocation struct {
 	Name     RevocationName
 	Revision uint64     // the highest that is void
-	Until    ReceiptDay // the first day on which no receipt that it voids is valid any more
+	Until    ReceiptDay // the first day on which no device accepts a receipt that it voids any more
 }
 
 // RevocationName names a license in lists of revocations, or a device of a license; see package receipt.
@@ -45,8 +45,8 @@ type RevocationCount struct {
 // ReceiptDayOf returns the day of a time.
 func ReceiptDayOf(t time.Time) ReceiptDay { return ReceiptDay(t.Unix() / int64(day/time.Second)) }
 
-// receiptsOut reports whether receipts of the license may be valid now. By a clock that the node must not act by, they
-// always may: the clock may be ahead. The sweep removes needless entries.
+// receiptsOut reports whether devices may accept receipts of the license now. By a clock that the node must not act by,
+// they always may: the clock may be ahead. The sweep removes needless entries.
 func (r *Record) receiptsOut(now time.Time) bool {
 	until := r.License.ReceiptsUntil
 	return until != 0 && (!r.ActsByTime || until.Begins().After(now))
