@@ -67,17 +67,17 @@ func (p *Product) Due() Due {
 func (o *Order) Due() Due { return o.paymentDue().or(o.returnsDue()) }
 
 // paymentDue is Due without the refunds of further payments.
-func (o *Order) paymentDue() Due {
-	switch {
-	case o.RefundDue:
-		return Due{Kind: DueRefund, At: o.RefundRetryAt}.or(o.checkoutDue())
-	case o.Issuing():
-		return Due{Kind: DueIssue}.or(o.checkoutDue())
-	case o.awaitsEnd():
-		return Due{Kind: DueOrderEnd, At: o.ExpiresAt}.or(o.checkoutDue())
-	default:
-		return o.checkoutDue()
+func (o *Order) paymentDue() (due Due) {
+	if o.RefundDue {
+		due = Due{Kind: DueRefund, At: o.RefundRetryAt}
 	}
+	switch {
+	case o.Issuing():
+		due = due.or(Due{Kind: DueIssue})
+	case o.awaitsEnd():
+		due = due.or(Due{Kind: DueOrderEnd, At: o.ExpiresAt})
+	}
+	return due.or(o.checkoutDue())
 }
 
 // awaitsEnd reports whether the end of an unpaid order is not recorded yet.

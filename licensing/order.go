@@ -175,10 +175,13 @@ func (o *Order) Issued() int {
 	return 1
 }
 
-// Issuing reports whether the order is paid, and some of its licenses are still to be issued; see IssueLicenses. A
-// refund that is due stops the issue.
-func (o *Order) Issuing() bool {
-	return !o.LicenseKey.IsZero() && o.RefundedAt.IsZero() && !o.RefundDue && o.LicensesIssued < o.Quantity
+// Issuing reports whether the order is paid, and some of its licenses are still to be issued; see IssueLicenses. An
+// open refund of all that is left of the payment stops the issue.
+func (o *Order) Issuing() bool { return o.LacksLicenses() && !o.EndsWithRefund() }
+
+// LacksLicenses reports whether the order is paid, and has fewer licenses than it is for.
+func (o *Order) LacksLicenses() bool {
+	return !o.LicenseKey.IsZero() && o.RefundedAt.IsZero() && o.LicensesIssued < o.Quantity
 }
 
 // IssueLicenses issues the next licenses of a paid order. It is a no-op if the order has other licenses than From says,
@@ -187,6 +190,9 @@ func (o *Order) Issuing() bool {
 type IssueLicenses struct {
 	From int          // how many licenses the order has
 	Keys []LicenseKey // of the next licenses, see keyring.LicenseKeys.OrderKey
+	// Disputed: a dispute is about to suspend the licenses of the order. No refund stops the issue: if the refund
+	// failed while the dispute is open, licenses that are issued later would be valid.
+	Disputed bool
 }
 
 // DeviceID is empty: no device is touched.
@@ -199,7 +205,7 @@ func (c IssueLicenses) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if o.Issuing() && o.LicensesIssued == c.From && len(r.Issued) == 0 {
+	if (o.Issuing() || c.Disputed && o.LacksLicenses()) && o.LicensesIssued == c.From && len(r.Issued) == 0 {
 		keys := c.Keys[:min(len(c.Keys), o.Quantity-o.LicensesIssued)]
 		o.LicensesIssued += len(keys)
 		r.issue(o.Terms, System, now, keys...)

@@ -151,6 +151,48 @@ func TestRefundOfMany(t *testing.T) {
 	}
 }
 
+// TestIssueAlongRefund: an open refund of a part does not stop the issue, and a sweep finds both. A refund of all that
+// is left stops the issue, unless a dispute suspends the licenses.
+func TestIssueAlongRefund(t *testing.T) {
+	for _, part := range []bool{true, false} {
+		r := orderOfMany(8)
+		r.Order.Amount = 100
+		must(t, &r, payMany(8), noon)
+		request := licensing.RequestRefund{By: byKey, Number: "ref_1"}
+		if part {
+			request.Amount = 99
+		}
+		must(t, &r, request, noon)
+		must(t, &r, licensing.TryRefund{}, noon)
+		want := licensing.Due{Kind: licensing.DueRefund, At: r.Order.RefundRetryAt}
+		if part {
+			want = licensing.Due{Kind: licensing.DueIssue}
+		}
+		if r.Order.Issuing() != part || r.Order.Due() != want {
+			t.Errorf("part %t: issuing %t, due %+v", part, r.Order.Issuing(), r.Order.Due())
+		}
+		r.Issued = nil // of the payment
+		if must(t, &r, issueFrom(r.Order), noon); r.Order.LicensesIssued == 6 != part {
+			t.Errorf("part %t: %d licenses", part, r.Order.LicensesIssued)
+		}
+		for r.Order.LacksLicenses() {
+			next := issueFrom(r.Order)
+			next.Disputed, r.Issued = true, nil
+			must(t, &r, next, noon)
+		}
+		must(t, &r, licensing.RefundOrder{Number: "ref_1", Partial: part, Revoked: 6}, noon)
+		if r.Order.RefundDue == part || !r.Order.RefundedAt.IsZero() {
+			t.Errorf("part %t: %+v", part, r.Order)
+		}
+		if part {
+			continue
+		}
+		if must(t, &r, licensing.RefundOrder{Number: "ref_1", Revoked: 8}, noon); r.Order.RefundedAt.IsZero() {
+			t.Errorf("not refunded: %+v", r.Order)
+		}
+	}
+}
+
 // TestExactlyQuantity runs payments, issues, refunds and cancellations in any order, each by itself and some with old
 // arguments: an order has each of its licenses once, in the order of their keys, and never more than it is for.
 func TestExactlyQuantity(t *testing.T) {
@@ -169,7 +211,9 @@ func TestExactlyQuantity(t *testing.T) {
 			case 1, 2, 3:
 				c = issueFrom(&stored)
 			case 4:
-				c = issueFrom(old)
+				next := issueFrom(old)
+				next.Disputed = step>>3%2 > 0
+				c = next
 			case 5:
 				c = licensing.RequestRefund{}
 			case 6:

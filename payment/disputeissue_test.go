@@ -57,6 +57,81 @@ func TestDisputeWhileIssuing(t *testing.T) {
 	w.verify()
 }
 
+// TestIssueWithRefund: an open refund of a part of the payment does not stop the issue of the licenses, and no license
+// is usable during a dispute, whatever becomes of an open refund.
+func TestIssueWithRefund(t *testing.T) {
+	const quantity = store.MaxNewLicenses + 8
+	w := newFixture(t)
+	c := &court{newDashboard(w.bank), true}
+	_, slow := w.open(unissuing{w.store}, c)
+	node, desk := w.open(w.other, c)
+	for name, test := range map[string]struct {
+		amount   int64
+		disputed bool
+		ends     payment.Outcome
+		issued   int // while the refund is pending
+		licenses licensing.Status
+	}{
+		"a part":                      {30, false, payment.OutcomeDone, quantity, licensing.NotActivated},
+		"a part that fails":           {30, false, payment.OutcomeFailed, quantity, licensing.NotActivated},
+		"whole":                       {0, false, payment.OutcomeDone, store.MaxNewLicenses, licensing.Revoked},
+		"whole, fails":                {0, false, payment.OutcomeFailed, store.MaxNewLicenses, licensing.NotActivated},
+		"a part, disputed":            {30, true, payment.OutcomeDone, quantity, licensing.Suspended},
+		"a part that fails, disputed": {30, true, payment.OutcomeFailed, quantity, licensing.Suspended},
+		"whole, disputed":             {0, true, payment.OutcomeDone, quantity, licensing.Revoked},
+		"whole, fails, disputed":      {0, true, payment.OutcomeFailed, quantity, licensing.Suspended},
+	} {
+		o, _, err := w.node.CreateOrder(w.ctx, owner,
+			service.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD", Quantity: quantity})
+		if err == nil {
+			o, _, err = slow.Pay(w.ctx, o)
+		}
+		w.bank.next = []answer{{state: payment.OutcomePending}, {state: test.ends}}
+		if err == nil {
+			_, _, err = desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Amount: test.amount}, nil)
+		}
+		if now := w.now(o); err != nil || !now.RefundPending || now.Issued() != store.MaxNewLicenses {
+			t.Fatalf("%s: %+v, %v", name, now, err)
+		}
+		w.verify()
+		if test.disputed {
+			w.called(c.rule(o, 100, payment.OutcomeOpen), desk)
+		}
+		sweep := func() {
+			t.Helper()
+			if err := node.IssueLicensesDue(w.ctx); err != nil {
+				t.Error(err)
+			}
+			w.verify()
+		}
+		sweep()
+		if now := w.now(o); now.Issued() != test.issued {
+			t.Errorf("%s: %d licenses are issued while the refund is pending", name, now.Issued())
+		}
+		w.clock.advance(time.Hour)
+		if err := desk.SendRefundsDue(w.ctx); err != nil && test.ends == payment.OutcomeDone {
+			t.Errorf("%s: %v", name, err)
+		}
+		sweep()
+		now := w.now(o)
+		if got := w.licenses(o); now.RefundDue || !slices.Equal(got, []licensing.Status{test.licenses}) ||
+			now.Issued() != quantity && now.RefundedAt.IsZero() {
+			t.Errorf("%s: %d licenses are %v, refund due: %t", name, now.Issued(), got, now.RefundDue)
+		}
+		if test.disputed {
+			w.called(c.rule(o, 100, payment.OutcomeWon), desk)
+			want := licensing.NotActivated
+			if test.licenses == licensing.Revoked {
+				want = licensing.Revoked
+			}
+			if got := w.licenses(o); !slices.Equal(got, []licensing.Status{want}) {
+				t.Errorf("%s: after the dispute, the licenses are %v", name, got)
+			}
+			w.verify()
+		}
+	}
+}
+
 // TestManyDisputes: an order names at most eight open disputes. The licenses stay suspended until the last one ends,
 // also if the order did not name it at first. A sweep asks about it.
 func TestManyDisputes(t *testing.T) {

@@ -131,7 +131,7 @@ func (o *orderAt) keys(owner licensing.Owner) (keys []licensing.LicenseKey) {
 }
 
 // quantity: an order is for as many licenses as it was made for. Each of them is made once, in the order of the keys
-// that follow from the seed, in a revision that also counts it; none is made while a refund is due or made.
+// that follow from the seed, in a revision that also counts it; none is made while a whole refund is due or made.
 func (i *inspection) quantity(number string, before, s *orderAt) {
 	if s.quantity == 0 && before.quantity == 0 {
 		return
@@ -141,7 +141,7 @@ func (i *inspection) quantity(number string, before, s *orderAt) {
 		i.add("orders", "%s has changed what it is for: %+v, then %+v", number, before, s)
 		return
 	}
-	if s.issued > before.issued && (before.refundDue || before.refunded != 0) {
+	if s.issued > before.issued && (before.ends() || before.refunded != 0) {
 		i.add("orders", "%s got licenses although it is refunded: %+v, then %+v", number, before, s)
 	}
 	var want []licensing.LicenseID
@@ -156,9 +156,15 @@ func (i *inspection) quantity(number string, before, s *orderAt) {
 	}
 }
 
+// ends reports whether the open refund of an order is of all that is left of its payment.
+func (o *orderAt) ends() bool {
+	whole := o.sums.refunding == 0 // without a number of its own
+	return o.refundDue && (whole || o.sums.refunded+o.sums.refunding >= o.sums.paid)
+}
+
 // complete: in the end, a paid order that is not refunded has exactly as many licenses as it is for.
 func (i *inspection) complete(number string, last *orderAt) {
-	if last.quantity > 1 && last.paid != 0 && last.canceled == 0 && last.refunded == 0 && !last.refundDue &&
+	if last.quantity > 1 && last.paid != 0 && last.canceled == 0 && last.refunded == 0 && !last.ends() &&
 		last.issued != last.quantity {
 		i.add("orders", "%s is for %d licenses and has %d in the end", number, last.quantity, last.issued)
 	}

@@ -33,10 +33,10 @@ func (p *Payments) PlanDisputes(ctx context.Context, order licensing.Order) (now
 // only the payment's reference counts.
 //
 // With suspend, a new open dispute suspends the licenses of the order, unless it is of a second payment. Licenses that
-// are still to be issued are issued before: otherwise they would be valid. The end of the last dispute ends the
-// suspension, unless the lost dispute leaves nothing of the payment: then the licenses are revoked. The first license
-// changes in the transaction that stores the answer, and the others before: so if the node dies, the next answer
-// completes the rest.
+// are still to be issued are issued before, whatever refund is open: otherwise they would be valid. The end of the last
+// dispute ends the suspension, unless the lost dispute leaves nothing of the payment: then the licenses are revoked.
+// The first license changes in the transaction that stores the answer, and the others before: so if the node dies, the
+// next answer completes the rest.
 func (p *Payments) NoteDispute(
 	ctx context.Context, order licensing.Order, note licensing.NoteDispute, suspend bool,
 ) error {
@@ -83,7 +83,7 @@ func (p *Payments) noteDispute(
 	}
 	hold := holdOf(&stored, note, suspend, seconds)
 	if hold.Begin {
-		if stored, err = p.issueRest(ctx, stored, p.engine.Do); err != nil {
+		if stored, err = p.issueRest(ctx, stored, true, p.engine.Do); err != nil {
 			return licensing.Result{}, err
 		}
 	}

@@ -57,16 +57,18 @@ func (c *core) firstKeys(order *licensing.Order, from, to int) []licensing.Licen
 	return keys
 }
 
-// issueRest issues the licenses that a paid order still lacks, with commands that do runs. It also returns the order
-// along with an error, as of its latest license.
+// issueRest issues the licenses that a paid order still lacks, with commands that do runs. With disputed, no refund
+// stops the issue: see licensing.IssueLicenses. It also returns the order along with an error, as of its latest
+// license.
 func (c *core) issueRest(
-	ctx context.Context, order licensing.Order,
+	ctx context.Context, order licensing.Order, disputed bool,
 	do func(context.Context, licensing.Ref, licensing.Command) (licensing.Result, error),
 ) (licensing.Order, error) {
-	for order.Issuing() {
+	for order.Issuing() || disputed && order.LacksLicenses() {
 		from := order.LicensesIssued
 		result, err := do(ctx, licensing.OrderRef(order.Owner, order.OrderNo), licensing.IssueLicenses{
 			From: from, Keys: c.firstKeys(&order, from, min(from+store.MaxNewLicenses, order.Quantity)),
+			Disputed: disputed,
 		})
 		if err != nil {
 			return order, err
@@ -87,7 +89,7 @@ func (c *core) issueNow(ctx context.Context, order licensing.Order) licensing.Or
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
 		defer cancel()
 	}
-	order, err := c.issueRest(ctx, order, c.engine.Do)
+	order, err := c.issueRest(ctx, order, false, c.engine.Do)
 	if err != nil {
 		c.cfg.Log.Debug().Err(err).Str("order_no", order.OrderNo).Int("licenses_issued", order.LicensesIssued).
 			Msg("can't issue all licenses of an order now; a sweep continues")
@@ -105,7 +107,7 @@ func (s *Sweeps) IssueLicensesDue(ctx context.Context) error {
 		func(ctx context.Context, ref licensing.Ref) error {
 			order, err := s.readOrder(ctx, ref.Owner, ref.ID)
 			if err == nil {
-				_, err = s.issueRest(ctx, order, s.engine.DoInBackground)
+				_, err = s.issueRest(ctx, order, false, s.engine.DoInBackground)
 			}
 			return err
 		})
