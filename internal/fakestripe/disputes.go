@@ -6,7 +6,8 @@ import (
 	sdk "github.com/stripe/stripe-go/v86"
 )
 
-// disputeFee is what a dispute costs the shop, whatever its end.
+// disputeFee is what a dispute costs the shop, whatever its end. Stripe returns only the fee for countering a dispute
+// that the shop wins, which the fake does not take: https://support.stripe.com/topics/disputes.
 const disputeFee = 1500
 
 // disputes are payments that buyers dispute at their banks.
@@ -106,7 +107,7 @@ func (d *disputes) moveDisputed(intent, dispute object, amount, fee int64) {
 	dispute["balance_transactions"] = append(slices.Clone(moved), any(balance.clone()))
 }
 
-// Decide ends a dispute.
+// Decide ends a dispute. Stripe reinstates the money of a dispute that the shop has won after the dispute is closed.
 func (d *disputes) Decide(disputeID string, won bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,10 +118,12 @@ func (d *disputes) Decide(disputeID string, won bool) {
 	if won {
 		dispute["status"] = string(sdk.DisputeStatusWon)
 		d.objects[dispute.text("charge")]["disputed"] = false
+	}
+	d.emit("charge.dispute.closed", dispute)
+	if won {
 		d.moveDisputed(intent, dispute, dispute.number("amount"), 0)
 		d.emit("charge.dispute.funds_reinstated", dispute)
 	}
-	d.emit("charge.dispute.closed", dispute)
 }
 
 // Disputes returns the ids of all disputes, oldest first.

@@ -44,6 +44,7 @@ var events = []struct {
 	{"charge.dispute.updated", payment.ObjectDispute},
 	{"charge.dispute.closed", payment.ObjectDispute},
 	{"charge.dispute.funds_withdrawn", payment.ObjectDispute},
+	{"charge.dispute.funds_reinstated", payment.ObjectDispute}, // after the dispute is closed
 	{"invoice.paid", payment.ObjectInvoice},
 	{"invoice.payment_failed", payment.ObjectInvoice},
 	{"customer.subscription.updated", payment.ObjectSubscription},

@@ -2,6 +2,7 @@ package stripe_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,31 @@ func TestLongEvents(t *testing.T) {
 	}
 	if len(seen) != changes+2 { // that the dispute is there, and has taken the money
 		t.Errorf("%d events", len(seen))
+	}
+}
+
+// TestReinstatedFunds: Stripe gives back the money of a won dispute after the dispute is closed. The event about that
+// names the dispute, in a callback and in the list of events.
+func TestReinstatedFunds(t *testing.T) {
+	f := newFixture(t)
+	r := newReceiver(t)
+	order, _ := f.paid(4900, "USD", fakestripe.CardPays)
+	id, err := f.fake.Dispute(order.Payment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.secrets.Webhook = []string{f.fake.AddEndpoint(testKey, r.URL)}
+	f.fake.Decide(id, true)
+	dispute := payment.Object{Kind: payment.ObjectDispute, ID: id}
+	if called := f.objects(r); !slices.Equal(called, []payment.Object{dispute, dispute}) {
+		t.Errorf("the callbacks name %v", called)
+	}
+	page, err := f.provider.Events(t.Context(), time.Time{}, "")
+	if err != nil || len(page.Events) != 4 { // the dispute is there, has taken the money, is closed, and gives it back
+		t.Errorf("%+v, %v", page.Events, err)
+	}
+	if kept := f.fake.Kept(order.OrderNo); kept != 4900 {
+		t.Errorf("the shop has %d", kept)
 	}
 }
 
