@@ -104,6 +104,7 @@ func TestWrongPaymentSettings(t *testing.T) {
 	dir := secretFiles(t, map[string]string{
 		"test.key": stripeTestKey, "live.key": stripeLiveKey, "empty.key": "\n", "two.key": "a\nb\n",
 		"secrets": stripeSecret, "three": strings.Repeat(stripeSecret+"\n", 3),
+		"none":     "\n",
 		"long.key": strings.Repeat("x", 10_000),
 		"bad.json": `{"accounts": {"acct_a": {"live": {"provider": "stripe", "key": "x"}}}}`,
 		"pay.json": `{"accounts": {"acct_a": {"live": {"provider": "paddle"}}}}`,
@@ -129,6 +130,8 @@ func TestWrongPaymentSettings(t *testing.T) {
 		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("long.key")}}, "too long"},
 		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("live.key"), WebhookFile: path("three")}},
 			"at most two"},
+		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("live.key"), WebhookFile: path("none")}},
+			"none has no webhook secret"},
 		{paymentsConfig{StripeLive: stripeAccount{KeyFile: path("live.key"), WebhookFile: path("live.key")}},
 			"whsec_"},
 		// A key that the fake does not know.
@@ -268,6 +271,11 @@ func TestSecretsAreReadAgain(t *testing.T) {
 	if got := s.get(); len(got.Webhook) != 2 || got.Key != stripeTestKey {
 		t.Errorf("%d secrets", len(got.Webhook))
 	}
+	write(webhook, "")
+	if got := s.get(); len(got.Webhook) != 2 {
+		t.Errorf("%d secrets after the file was emptied", len(got.Webhook))
+	}
+	write(webhook, stripeSecret)
 	write(key, stripeLiveKey)
 	if got := s.get(); got.Key != stripeTestKey {
 		t.Error("a live key is used in test mode")

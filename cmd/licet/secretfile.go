@@ -84,6 +84,10 @@ func (s *stripeSecrets) read(files [2]os.FileInfo) error {
 		if secrets.Webhook, err = readSecrets(s.webhookFile); err != nil {
 			return err
 		}
+		if len(secrets.Webhook) == 0 {
+			return fmt.Errorf("%s has no webhook secret: write the signing secret of the endpoint (whsec_…) into it, "+
+				"or run licet payments connect stripe; to start without callbacks, name no file", s.webhookFile)
+		}
 		if err := secrets.Validate(s.live); err != nil {
 			return fmt.Errorf("%s: %w", s.webhookFile, err)
 		}
