@@ -124,10 +124,15 @@ func (p *plays) Plays(order licensing.Order) []Play {
 		return []Play{PlayComplete, PlayFail}
 	case order.Status(p.node.Now()) == licensing.OrderUnpaid:
 		return []Play{PlayDecline, PlayPayLater, PlayCallbackTwice, PlayCallbackLate}
-	case order.CheckRefundable(p.node.Now()) == nil && order.Renews():
-		return []Play{PlayInvoicePaid, PlayInvoiceFailed, PlayCancelSubscription, PlayRefundFails}
 	case order.CheckRefundable(p.node.Now()) == nil:
-		return []Play{PlayRefundFails}
+		var offered []Play
+		if order.Renews() {
+			offered = []Play{PlayInvoicePaid, PlayInvoiceFailed, PlayCancelSubscription}
+		}
+		if len(order.OpenReturns()) == 0 {
+			offered = append(offered, PlayRefundFails)
+		}
+		return offered
 	case order.RefundDue && order.CanceledAt.IsZero():
 		return []Play{PlayFail}
 	}
@@ -201,10 +206,14 @@ func (p *plays) callBack(
 	return p.node.Order(ctx, order.Owner, order.OrderNo)
 }
 
-// failNextRefund makes the next refund of a paid order fail.
+// failNextRefund makes the next refund of a paid order fail. It refuses that while any refund of the order is open: the
+// sandbox knows one refund that fails.
 func (p *plays) failNextRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	if err := order.CheckRefundable(p.node.Now()); err != nil {
 		return licensing.Order{}, err
+	}
+	if len(order.OpenReturns()) > 0 {
+		return licensing.Order{}, licensing.ErrRefundUnderWay
 	}
 	_, err := p.node.PlayInSandbox(ctx, order, licensing.FailNextRefund{})
 	return order, err

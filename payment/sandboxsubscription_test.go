@@ -1,6 +1,7 @@
 package payment_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -124,6 +125,33 @@ func TestSandboxSubscriptions(t *testing.T) {
 	c.after(25 * time.Second)
 	if now := c.order(refunded); now.SubscriptionStatus != canceled || now.Invoices != 0 || now.EndDue {
 		t.Errorf("the subscription of a refunded order is %+v", now)
+	}
+	c.verify()
+}
+
+// TestSandboxRefundsFailOneByOne: while a refund of an invoice is to fail, no other refund can be made to fail, so the
+// sandbox gives one answer about each.
+func TestSandboxRefundsFailOneByOne(t *testing.T) {
+	c := inSandbox(t)
+	o := c.subscribe(payment.PlayPay)
+	c.play(o, payment.PlayInvoicePaid, payment.PlayInvoicePaid, payment.PlayCancelSubscription)
+	list, err := c.node.ListPayments(c.ctx, owner, o.OrderNo, store.Page{Limit: 10})
+	if err != nil || len(list.Items) != 3 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, invoice := range list.Items[:2] {
+		c.play(o, payment.PlayRefundFails)
+		_, _, err := c.desk.RefundInvoice(c.ctx, owner, o.OrderNo, invoice.Reference, licensing.RequestReturn{}, nil)
+		if now := c.order(o); err != nil || len(now.OpenReturns()) != 1 ||
+			slices.Contains(c.desk.Plays(now), payment.PlayRefundFails) {
+			t.Errorf("the refund is pending: %v, %+v", err, now)
+		}
+		c.refused(o, invalid, payment.PlayRefundFails)
+		c.clock.advance(time.Hour)
+		_ = c.desk.SendRefundsDue(c.ctx) // says that the refund has failed
+		if now := c.order(o); len(now.OpenReturns()) != 0 || now.Returned != 0 {
+			t.Errorf("the refund has failed: %+v", now)
+		}
 	}
 	c.verify()
 }
