@@ -48,7 +48,7 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("LICET_URL=http://%s\nLICET_ACCOUNT=%s\nLICET_ROOT=%s\n", listener.Addr(), s.account,
-		receipt.FormatRoot(s.root.Public().(ed25519.PublicKey)))
+		receipt.FormatRoot(s.root.Public()))
 	log.Fatal(http.Serve(listener, s))
 }
 
@@ -76,11 +76,11 @@ type fail struct {
 type standin struct {
 	upstream, account string
 	proxy             *httputil.ReverseProxy
-	root              ed25519.PrivateKey
+	root              *receipt.Signer
 
 	mu        sync.Mutex
 	ordered   orders
-	keys      []ed25519.PrivateKey // the last one signs
+	keys      []*receipt.Signer // the last one signs
 	keysSince int64
 	revisions map[string]int64 // of licenses, by id
 	epoch     int64
@@ -166,9 +166,9 @@ func (s *standin) order(w http.ResponseWriter, r *http.Request) {
 	s.requests = nil
 }
 
-func newKey() ed25519.PrivateKey {
+func newKey() *receipt.Signer {
 	_, key, _ := ed25519.GenerateKey(nil)
-	return key
+	return receipt.NewSigner(key)
 }
 
 func (s *standin) rotate() {
@@ -257,7 +257,7 @@ func (s *standin) sendKeys(w http.ResponseWriter) {
 	set := receipt.KeySet{Issuer: s.upstream, AccountID: s.account, Mode: "test", IssuedAt: s.keysSince,
 		ExpiresAt: s.keysSince + s.ordered.KeysValidity}
 	for _, key := range s.keys {
-		set.Keys = append(set.Keys, receipt.NewJSONWebKey(key.Public().(ed25519.PublicKey)))
+		set.Keys = append(set.Keys, receipt.NewJSONWebKey(key.Public()))
 	}
 	root := s.root
 	if s.ordered.Forge == "set" {
