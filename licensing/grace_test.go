@@ -130,6 +130,18 @@ func TestGraceOfLeases(t *testing.T) {
 	}
 }
 
+// TestGraceFromActivation: the first lease does not outlast the grace either, if the activation sets the license's end.
+func TestGraceFromActivation(t *testing.T) {
+	r := floating(nil)
+	r.License.Validity, r.License.Grace = licensing.Period{Clock: time.Hour}, licensing.Period{Clock: time.Hour}
+	borrow := licensing.Activate{Target: ours, Device: "laptop", Lease: day}
+	got := must(t, &r, borrow, noon)
+	if end := noon.Add(2 * time.Hour); !got.Device.LeaseEnd.Equal(end) || !r.License.GraceEndsAt().Equal(end) ||
+		!r.License.LeasesUntil.Equal(end) || got.LeaseLeft != 2*time.Hour {
+		t.Errorf("the lease ends at %v, the grace at %v: %+v", got.Device.LeaseEnd, r.License.GraceEndsAt(), r.License)
+	}
+}
+
 func TestGraceProblem(t *testing.T) {
 	for text, ok := range map[string]bool{"P7D": true, "P1Y": true, "P12M": true, "PT1H": true, "P366D": true,
 		"P367D": false, "P13M": false, "P2Y": false} {

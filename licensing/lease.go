@@ -219,9 +219,7 @@ func (c *Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (bound bo
 	if entry.Bound {
 		r.unbind(entry, EventDeviceLeaseLapsed, System, now)
 	}
-	end := l.lastsFor(length, l.LeaseTime(now))
-	l.LeasesUntil, l.Stamp = earlierEnd(l.LeasesUntil, end), r.stampAt(now)
-	c.bind(r, entry, now, end)
+	c.bind(r, entry, now, length)
 	return true, nil
 }
 

@@ -140,17 +140,27 @@ func (c *Activate) activate(r *Record, entry *DeviceEntry, now time.Time) (bound
 		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
 		return false, deviceLimitReached(l)
 	}
-	c.bind(r, entry, now, time.Time{})
+	c.bind(r, entry, now, 0)
 	return true, nil
 }
 
-// bind binds a device that is not bound, until the end of its lease, if there is one.
-func (c *Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
+// bind binds a device that is not bound, for the length of its lease, if there are leases. The first activation sets
+// the end of the license, and with that the end of the grace, which no lease outlasts.
+func (c *Activate) bind(r *Record, entry *DeviceEntry, now time.Time, lease time.Duration) {
 	l, seen := r.License, r.seenAt(now)
-	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: seen,
-		LeaseEnd: leaseEnd}
-	if !leaseEnd.IsZero() {
-		entry.Device.LastSeenAt = l.Reissues.seenAt(now)
+	first := l.ActivatedAt.IsZero()
+	if first {
+		l.ActivatedAt = now
+		if !l.Validity.IsZero() {
+			l.ExpiresAt = l.Validity.AddTo(now)
+			l.Validity = Period{}
+		}
+	}
+	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: seen}
+	if l.Lease.Leased() {
+		end := l.lastsFor(lease, l.LeaseTime(now))
+		entry.Device.LeaseEnd, entry.Device.LastSeenAt = end, l.Reissues.seenAt(now)
+		l.LeasesUntil, l.Stamp = earlierEnd(l.LeasesUntil, end), r.stampAt(now)
 	}
 	if r.matches() {
 		entry.Device.Components = c.Components
@@ -160,14 +170,6 @@ func (c *Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) 
 	}
 	entry.Bound, entry.Changed, r.Changed = true, true, true
 	l.CurrentDevices++
-	first := l.ActivatedAt.IsZero()
-	if first {
-		l.ActivatedAt = now
-		if !l.Validity.IsZero() {
-			l.ExpiresAt = l.Validity.AddTo(now)
-			l.Validity = Period{}
-		}
-	}
 	l.planEarly(now)
 	if first {
 		r.recordDevice(EventLicenseActivated, c.By, now, entry.Device)
