@@ -181,8 +181,16 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 			n.revoked, n.why = true, c.Reason
 		}
 	case licensing.SuspendLicense:
-		if a.Reason = n.unlessRevoked(); a.Reason == "" && !n.suspended {
+		if a.Reason = n.unlessRevoked(); a.Reason == "" && (!n.suspended || n.why == licensing.DisputeReason) {
 			n.suspended, n.why = true, c.Reason
+		}
+	case licensing.HoldLicense:
+		switch {
+		case n.revoked:
+		case c.Begin && !n.suspended:
+			n.suspended, n.why = true, licensing.DisputeReason
+		case c.End && n.why == licensing.DisputeReason:
+			n.suspended, n.why = false, ""
 		}
 	case licensing.ReinstateLicense:
 		if a.Reason = n.unlessRevoked(); a.Reason == "" {
@@ -195,7 +203,9 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 			c.Of.Reference != "" && c.Of.Reference != n.customer.Reference {
 			return answer{Reason: licensing.ReasonLicenseNotFound}
 		}
-		n.why, n.customer = "", licensing.Customer{}
+		if n.customer = (licensing.Customer{}); n.why != licensing.DisputeReason {
+			n.why = ""
+		}
 		clear(n.notes)
 		n.dropComponents()
 	case licensing.ExpireLicense:

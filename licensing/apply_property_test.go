@@ -95,7 +95,7 @@ const (
 	anyKind = "activate activate activate activate activate activate activate activate " +
 		"remove remove remove remove set_max set_max set_max roll roll roll extend extend renew renew " +
 		"deactivate deactivate deactivate validate validate validate note note note redact expire expire " +
-		"notice notice notice suspend reinstate reinstate reinstate revoke"
+		"notice notice notice suspend reinstate reinstate reinstate dispute dispute dispute revoke"
 	ofDevices = "change change change change change change activate remove"
 )
 
@@ -208,6 +208,9 @@ func drawHappening(t *rapid.T, kinds string) happening {
 			Reference: rapid.SampledFrom([]string{"", "", "C-1", "C-2"}).Draw(t, "reference")}})
 	case "suspend":
 		return fixed(licensing.SuspendLicense{Target: target, Reason: drawReason(t)})
+	case "dispute":
+		begins := rapid.Bool().Draw(t, "begins")
+		return fixed(licensing.HoldLicense{Target: target, Begin: begins, End: !begins})
 	case "reinstate":
 		return fixed(licensing.ReinstateLicense{Target: target})
 	default:
@@ -265,6 +268,8 @@ func means(c licensing.Command) bool {
 	case licensing.SuspendLicense:
 		return c.Target == ours
 	case licensing.ReinstateLicense:
+		return c.Target == ours
+	case licensing.HoldLicense:
 		return c.Target == ours
 	default:
 		return c.(licensing.RevokeLicense).Target == ours
@@ -459,7 +464,9 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	l, was := after.License, before.License
 	first := !l.ActivatedAt.Equal(was.ActivatedAt)
 	_, redacted := c.(licensing.RedactLicense)
-	add(was.SuspendedAt.IsZero() && !l.SuspendedAt.IsZero(), licensing.EventLicenseSuspended)
+	taken := was.StateReason == licensing.DisputeReason && l.StateReason != licensing.DisputeReason // by the shop
+	add((was.SuspendedAt.IsZero() || taken) && !l.SuspendedAt.IsZero() && l.RevokedAt.IsZero(),
+		licensing.EventLicenseSuspended)
 	add(!was.SuspendedAt.IsZero() && l.SuspendedAt.IsZero(), licensing.EventLicenseReinstated)
 	add(!l.RevokedAt.Equal(was.RevokedAt), licensing.EventLicenseRevoked)
 	undone := !was.EndRecorded.IsZero() && l.EndRecorded.IsZero()

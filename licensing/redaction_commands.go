@@ -36,7 +36,7 @@ func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
 }
 
 // RedactLicense removes the metadata, the customer and the reasons from a license, and the components of its devices,
-// in any state.
+// in any state. It keeps DisputeReason, which tells nothing about the buyer: HoldLicense ends only suspensions for it.
 type RedactLicense struct {
 	Target
 	// Of, if set, demands that the license itself names this customer. If the license names another customer, or was
@@ -62,7 +62,7 @@ func (c RedactLicense) apply(r *Record, _ time.Time) (Result, error) {
 		m.Changed, r.Changed = true, true
 		*r.Metadata = m
 	}
-	if l.StateReason != "" {
+	if l.StateReason != "" && l.StateReason != DisputeReason {
 		l.StateReason, r.Changed = "", true
 	}
 	r.dropComponents()

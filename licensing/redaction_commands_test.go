@@ -87,6 +87,21 @@ func TestRedactOrderThatWasPaid(t *testing.T) {
 	}
 }
 
+// TestRedactDisputed: a redaction during a dispute does not keep the end of the dispute from ending the suspension.
+func TestRedactDisputed(t *testing.T) {
+	r := licensed(nil, "laptop")
+	r.Metadata = &licensing.Metadata{Object: `{"crm":7}`}
+	must(t, &r, licensing.HoldLicense{Target: ours, Begin: true}, noon)
+	must(t, &r, licensing.RedactLicense{Target: ours}, noon)
+	if r.License.StateReason != licensing.DisputeReason || r.Metadata.Object != "" {
+		t.Errorf("redacted: %q, %+v", r.License.StateReason, r.Metadata)
+	}
+	must(t, &r, licensing.HoldLicense{Target: ours, End: true}, noon)
+	if got := r.License.Status(noon); got != licensing.Activated {
+		t.Errorf("after the dispute, the license is %s", got)
+	}
+}
+
 // TestRedactLicense redacts a license in each of its states.
 func TestRedactLicense(t *testing.T) {
 	for name, edit := range map[string]func(*licensing.License){
