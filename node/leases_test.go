@@ -227,6 +227,29 @@ func TestSearchesAreBounded(t *testing.T) {
 	nodetest.MustActivate(t, n, key, fmt.Sprint("device ", devices-1)) // a renewal is not limited
 }
 
+// TestLimitRefusesNoHolder: a limit that refuses searches does not refuse a device that has renewed its lease at
+// another node, of which this node does not know.
+func TestLimitRefusesNoHolder(t *testing.T) {
+	const devices = 40
+	n, clock := limitedNode(t, nodetest.OpenStore(t), node.WriteLimits{
+		NewDevices: node.WriteLimit{Count: devices, Per: 1000 * time.Hour}})
+	rival := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
+	key := floating(t, n, devices)
+	for i := range devices {
+		nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+	}
+	clock.Advance(lease / 2)
+	nodetest.MustActivate(t, rival, key, "device 0")
+	clock.Advance(lease/2 + licensing.LeaseGuard)
+	if got := nodetest.MustActivate(t, n, key, "device 0"); got.Bound {
+		t.Errorf("the result is %+v", got)
+	}
+	if _, err := nodetest.Activate(nodetest.Context(t), n, key, "another"); licensing.ReasonOf(err) !=
+		licensing.ReasonRateLimited {
+		t.Errorf("another device: %v", err)
+	}
+}
+
 // TestLeasesInUse: the nodes count the leases in use of each product, in all slots, whatever is due first on a license.
 func TestLeasesInUse(t *testing.T) {
 	reg := prometheus.NewRegistry()

@@ -66,11 +66,8 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 			continue
 		}
 		if lapsedBy.IsZero() {
-			switch calls, lapsedBy = s.maySearch(&snapshot.Record, calls, &at); {
-			case len(calls) == 0:
-				continue
-			case !lapsedBy.IsZero():
-				is = unknown
+			calls, lapsedBy, is = s.maySearch(&snapshot.Record, calls, &at, is)
+			if len(calls) == 0 || is == unknown {
 				continue
 			}
 		}
@@ -125,25 +122,32 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 }
 
 // maySearch refuses calls that need lapsed leases or inactive devices that a snapshot does not have, if their license
-// or owner has used up its limit. It returns the other calls, and up to which time they need such devices; zero: they
-// need none.
+// or owner has used up its limit. It returns the other calls, up to which time they need such devices, zero if they
+// need none, and what is certain then: unknown if the record must be read. A guess refuses no call: the device may hold
+// a lease of which this node does not know.
 func (s *runner) maySearch(
-	record *licensing.Record, calls []*call, at *turnTime,
-) (rest []*call, lapsedBy time.Time) {
+	record *licensing.Record, calls []*call, at *turnTime, is certainty,
+) (rest []*call, lapsedBy time.Time, then certainty) {
 	if !needsSearch(record, calls, at) {
-		return calls, time.Time{}
+		return calls, time.Time{}, is
 	}
 	for _, c := range calls {
 		if record.SearchesDevices(c.cmd, len(calls), at.now) {
-			if err := s.limits.refuseSearch(record.License, c); err != nil {
+			switch err := s.limits.refuseSearch(record.License, c); {
+			case err != nil && is == guessed:
+				return calls, time.Time{}, unknown
+			case err != nil:
 				c.fail(err)
 				continue
 			}
-			lapsedBy = record.LapsedBy(at.now)
+			lapsedBy, then = record.LapsedBy(at.now), unknown
 		}
 		rest = append(rest, c)
 	}
-	return rest, lapsedBy
+	if lapsedBy.IsZero() {
+		then = is
+	}
+	return rest, lapsedBy, then
 }
 
 // needsSearch reports whether a call needs lapsed leases or inactive devices that a snapshot does not have.
