@@ -79,7 +79,8 @@ func (l *License) TermsSince() time.Time {
 func (l *License) TrialRef() Ref { return TrialRef(l.Owner, l.Trial) }
 
 // trialDue returns when the trial of the license is to be forgotten: soon if it is revoked before an upgrade, so that
-// the shop can make room for other trials.
+// the shop can make room for other trials, and not while it is suspended, so that the shop can keep a device from
+// another trial.
 func (l *License) trialDue() Due {
 	var due Due
 	switch {
@@ -87,7 +88,7 @@ func (l *License) trialDue() Due {
 		return due
 	case !l.UpgradedAt.IsZero():
 		return Due{Kind: DueTrial, At: l.UpgradedAt.Add(TrialMemory)}
-	case !l.ExpiresAt.IsZero():
+	case !l.ExpiresAt.IsZero() && l.SuspendedAt.IsZero():
 		due = Due{Kind: DueTrial, At: l.ExpiresAt.Add(TrialMemory)}
 	}
 	if !l.RevokedAt.IsZero() {

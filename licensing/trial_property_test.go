@@ -66,8 +66,9 @@ func (n *naiveTrial) forget(now time.Time) trialAnswer {
 	if n.Order != "" {
 		since = n.Upgraded
 	}
-	if !n.Remembered || now.Before(since.Add(naiveMemoryDays*day)) &&
-		(n.Order != "" || !n.Revoked || now.Before(n.RevokedAt.Add(time.Hour))) {
+	ended := !now.Before(since.Add(naiveMemoryDays*day)) && (n.Order != "" || !n.Suspended)
+	revoked := n.Order == "" && n.Revoked && !now.Before(n.RevokedAt.Add(time.Hour))
+	if !n.Remembered || !ended && !revoked {
 		return trialAnswer{}
 	}
 	if n.Order == "" {

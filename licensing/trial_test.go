@@ -155,6 +155,34 @@ func TestForgetRevokedTrial(t *testing.T) {
 	}
 }
 
+// TestKeepSuspendedTrial: a suspended trial stays until it is reinstated, or an hour after it is revoked.
+func TestKeepSuspendedTrial(t *testing.T) {
+	_, r := startTrial(t)
+	target := Target{Key: trialKey, Caller: r.License.Owner}
+	ended := r.License.ExpiresAt.Add(TrialMemory)
+	for _, c := range []struct {
+		command Command
+		due     Due
+	}{
+		{SuspendLicense{Target: target}, Due{}},
+		{ReinstateLicense{Target: target}, Due{DueTrial, ended}},
+		{SuspendLicense{Target: target}, Due{}},
+		{RevokeLicense{Target: target}, Due{DueTrial, ended.Add(RevokedTrialMemory)}},
+	} {
+		if _, err := Apply(&r, c.command, ended); err != nil {
+			t.Fatal(err)
+		}
+		if due := r.License.trialDue(); due != c.due {
+			t.Errorf("%T: due %v, want %v", c.command, due, c.due)
+		}
+		kept := r.Clone()
+		result, err := Apply(&kept, ForgetTrial{Before: ended.Add(time.Minute)}, ended)
+		if _, is := c.command.(ReinstateLicense); err != nil || result.Removed != is {
+			t.Errorf("%T: forgotten: %+v, %v", c.command, result, err)
+		}
+	}
+}
+
 func TestForgetTrial(t *testing.T) {
 	_, r := startTrial(t)
 	due := r.License.ExpiresAt.Add(TrialMemory)

@@ -240,7 +240,7 @@ func (i *inspection) trial(t *timeline, key licensing.LicenseKey, states []*lice
 			if before.revoked != 0 {
 				due = min(due, before.revoked+licensing.RevokedTrialMemory.Milliseconds())
 			}
-			if before.order != "" || i.run.latestFar() < due {
+			if before.order != "" || before.suspended != 0 && before.revoked == 0 || i.run.latestFar() < due {
 				i.add("trials", "%s: was deleted, which is due at %d: %s", key, due, before)
 			}
 			continue
