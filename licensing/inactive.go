@@ -65,6 +65,17 @@ func (l *License) keepsSeen(d *Device, now time.Time) bool {
 	return l.losesInactive() && now.Sub(d.LastSeenAt) >= seenKept
 }
 
+// StoresSeen reports whether Apply would store when a bound device was seen before it answers a command that nothing
+// else refuses.
+func StoresSeen(r *Record, cmd Command, now time.Time) bool {
+	switch cmd.(type) {
+	case Activate, ValidateLicense:
+		entry := r.Devices[cmd.DeviceID()]
+		return r.License != nil && entry != nil && entry.Bound && r.License.keepsSeen(&entry.Device, r.seenAt(now))
+	}
+	return false
+}
+
 // unseenSince returns the time since which a device must be unseen to be inactive for a swap with a stamp.
 func (l *License) unseenSince(stamp time.Time) time.Time {
 	return l.InactiveAfter.Before(stamp.Add(-SeenMargin))

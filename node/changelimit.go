@@ -75,8 +75,8 @@ func (l *changeLimit) count(who changer) {
 
 // changerOf returns who makes the change of a command, and whether the changes of commands of this kind are limited.
 // The payment provider and the service itself may change what they must. Validations and activations of bound devices
-// change nothing while the store is almost full, unless they renew a lease, or ask for the first receipt of a day. Each
-// lease is given back once, and the store has no room for new ones, so that is not limited.
+// change nothing while the store is almost full, unless stores says otherwise. Each lease is given back once, and the
+// store has no room for new ones, so that is not limited.
 func changerOf(
 	ref licensing.Ref, record *licensing.Record, cmd licensing.Command, now time.Time,
 ) (who changer, limited bool) {
@@ -89,11 +89,11 @@ func changerOf(
 			return changer{}, false
 		}
 	case licensing.ValidateLicense:
-		if !renews(record, cmd, now) {
+		if !stores(record, cmd, now) {
 			return changer{}, false
 		}
 	case licensing.Activate:
-		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound && !renews(record, cmd, now) {
+		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound && !stores(record, cmd, now) {
 			return changer{}, false
 		}
 	case licensing.CancelOrder:
@@ -106,9 +106,11 @@ func changerOf(
 	return who, who.owner != licensing.Owner{}
 }
 
-// renews reports whether a command on a bound device stores a later end of its lease, or a later day for its receipt.
-func renews(record *licensing.Record, cmd licensing.Command, now time.Time) bool {
-	return licensing.RenewsLease(record, cmd, now) || licensing.RecordsReceipt(record, cmd, now)
+// stores reports whether a command on a bound device stores a later end of its lease, a later day for its receipt, or,
+// once an hour on a license that loses inactive devices, when the device was seen.
+func stores(record *licensing.Record, cmd licensing.Command, now time.Time) bool {
+	return licensing.RenewsLease(record, cmd, now) || licensing.RecordsReceipt(record, cmd, now) ||
+		licensing.StoresSeen(record, cmd, now)
 }
 
 // ownerOf returns the owner of a record; zero for a license that is not stored, and for an alias.

@@ -7,10 +7,10 @@ import (
 	"licet/node/store"
 )
 
-// While the store is almost full, a node refuses growth beyond licensing.UrgentGrowth, and does not store when
-// devices were seen. Removals, suspensions, revocations, payments, refunds, renewals, and the day of the receipts that
-// requests ask for, which a license stores at most once a day, work until the store is full: then the store refuses
-// each change that puts a key.
+// While the store is almost full, a node refuses growth beyond licensing.UrgentGrowth, and does not store when devices
+// were seen, except once an hour for licenses that lose inactive devices. Removals, suspensions, revocations, payments,
+// refunds, renewals, and the day of the receipts that requests ask for, which a license stores at most once a day, work
+// until the store is full: then the store refuses each change that puts a key.
 
 // RefuseGrowth fails with ErrReserve or ErrFull, and counts a refusal, if the store has no room for growth now.
 // Callers ask before they authenticate or decode a request: a refusal costs no request to the store.
@@ -30,8 +30,8 @@ func (s *runner) RefuseGrowth() error {
 func (s *runner) Space() store.Space { return s.cfg.Queries.Space() }
 
 // runInReserve runs a call on a record while the store is almost full: it refuses growth, and an activation of a bound
-// device stores nothing but its lease and the day of its receipt. It bounds the other changes of each owner, since each
-// of them is a write too.
+// device stores nothing but its lease, the day of its receipt, and what licensing.StoresSeen says. It bounds the other
+// changes of each owner, since each of them is a write too.
 func (s *runner) runInReserve(
 	ref licensing.Ref, record *licensing.Record, c *call, at *turnTime, asOf time.Time,
 ) (panicked bool) {

@@ -245,6 +245,37 @@ func TestReserveOfReceipts(t *testing.T) {
 	wantReceipt(101, asks, true, 1)
 }
 
+// TestReserveOfSeenTimes: while the store is almost full, a license that loses inactive devices stores when a device
+// was seen, once an hour. Each time is a change by the end users of the owner.
+func TestReserveOfSeenTimes(t *testing.T) {
+	db := openSpaced(t)
+	n, clock := stopped(t, db)
+	owner := nodetest.NewOwner(licensing.Test)
+	_, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{ID: "losing", Owner: owner,
+		Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: 1, InactiveAfter: licensing.Period{Days: 30}}})
+	nodetest.WantError(t, err, nil)
+	licenses, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "losing", Quantity: 200})
+	nodetest.WantError(t, err, nil)
+	for i := range licenses {
+		nodetest.MustActivate(t, n, licenses[i].License.Key, "pc")
+	}
+	later := clock.Load().Add(time.Hour)
+	clock.Store(&later)
+	db.set(store.SpaceReserve)
+	db.commits.commits.Store(0)
+	wantChanges(t, 100, func(i int) error {
+		target := licensing.Target{Key: licenses[i].License.Key}
+		_, err := n.ValidateLicense(nodetest.Context(t), licensing.ValidateLicense{Target: target, Device: "pc"})
+		if err == nil { // the second time changes nothing
+			_, err = n.Activate(nodetest.Context(t), licensing.Activate{Target: target, Device: "pc"})
+		}
+		return err
+	})
+	if got := db.commits.commits.Load(); got != 100 {
+		t.Errorf("%d commits", got)
+	}
+}
+
 // TestRefuseGrowth: the refusal says why, and costs the store nothing.
 func TestRefuseGrowth(t *testing.T) {
 	db := openSpaced(t)
