@@ -250,7 +250,8 @@ func TestLimitRefusesNoHolder(t *testing.T) {
 	}
 }
 
-// TestLeasesInUse: the nodes count the leases in use of each product, in all slots, whatever is due first on a license.
+// TestLeasesInUse: the nodes count the leases in use of each product, whatever is due first on a license, in all slots
+// in which the end of a lease is the first work of a license.
 func TestLeasesInUse(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	n := nodetest.New(t, nodetest.OpenWith(t, nodetest.OwnEtcd(t)), func(cfg *service.Config) {
