@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -32,6 +33,7 @@ func Columns() []string {
 		"current_devices", "created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at",
 		stateReasonColumn, metadataColumn, entitlementsColumn, buyerEmailColumn, referenceColumn,
 		"trial", "grace_ends_at", "device_mode", "lease_seconds", "max_lease_seconds",
+		"grace", "inactive_after", "device_match",
 	}
 }
 
@@ -44,7 +46,17 @@ func exported(l *client.License) []string {
 		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l))), guard(l.BuyerEmail),
 		guard(l.CustomerReference), strconv.FormatBool(l.Trial), stamp(l.GraceEndsAt),
 		guard(l.DeviceMode), seconds(l.LeaseSeconds), seconds(l.MaxLeaseSeconds),
+		guard(l.Grace), guard(l.InactiveAfter), match(l.DeviceMatch),
 	}
+}
+
+// match returns a JSON object, or an empty string for nil.
+func match(m *client.DeviceMatch) string {
+	if m == nil {
+		return ""
+	}
+	text, _ := json.Marshal(m) // two numbers always encode
+	return string(text)
 }
 
 // seconds returns a length, or an empty string for none.

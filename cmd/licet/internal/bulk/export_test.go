@@ -43,6 +43,10 @@ func wantExport(t *testing.T, text string, want map[string]client.License) {
 		if l.ProductID == "viewer" {
 			entitlements = `{"a":"<b>","n":3}`
 		}
+		var losing [2]string
+		if l.ProductID == "losing" {
+			losing = [2]string{"P30D", `{"at_least":2,"changes_per_month":4}`}
+		}
 		for column, cell := range map[string]string{
 			"status": l.Status, "product_id": strings.ReplaceAll(l.ProductID, "-odd", "'-odd"), "order_no": l.OrderNo,
 			"max_devices": strconv.Itoa(l.MaxDevices), "current_devices": strconv.Itoa(l.CurrentDevices),
@@ -51,6 +55,7 @@ func wantExport(t *testing.T, text string, want map[string]client.License) {
 			"state_reason": strings.Replace(l.StateReason, "=", "'=", 1), "metadata": string(l.Metadata),
 			"entitlements": entitlements, "trial": strconv.FormatBool(l.ProductID == "tried"),
 			"grace_ends_at": stamp(l.GraceEndsAt), "device_mode": l.DeviceMode,
+			"grace": l.Grace, "inactive_after": losing[0], "device_match": losing[1],
 		} {
 			if got, there := row[column]; got != cell || !there {
 				t.Errorf("%s of %s is %q, want %q", column, key, got, cell)
@@ -69,6 +74,11 @@ func TestExportIsTheListing(t *testing.T) {
 	c := shop(t)
 	plain := grant(t, c, "editor", 3)
 	grant(t, c, "-odd", 1)
+	if _, err := c.Products.Put(t.Context(), "losing", client.ProductTerms{InactiveAfter: "P30D", MaxDevices: new(2),
+		DeviceMatch: &client.DeviceMatch{AtLeast: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	grant(t, c, "losing", 1)
 	if _, err := c.Products.Put(t.Context(), "floating", client.ProductTerms{DeviceMode: "leased", LeaseSeconds: 600,
 		MaxLeaseSeconds: 3600, MaxDevices: new(2)}); err != nil {
 		t.Fatal(err)
@@ -105,14 +115,14 @@ func TestExportIsTheListing(t *testing.T) {
 	}
 	var out strings.Builder
 	rows, err := newExport(c).To(t.Context(), &out)
-	if err != nil || rows != 7 {
+	if err != nil || rows != 8 {
 		t.Fatal(rows, err)
 	}
 	wantExport(t, out.String(), listed(t, c))
-	if !strings.Contains(out.String(), ",false,2040-01-09T03:04:05.006Z,bound,,\n") {
+	if !strings.Contains(out.String(), ",false,2040-01-09T03:04:05.006Z,bound,,,P7D,,\n") {
 		t.Errorf("no row has the end of a grace: %s", out.String())
 	}
-	if !strings.Contains(out.String(), ",leased,600,3600\n") {
+	if !strings.Contains(out.String(), ",leased,600,3600,,,\n") {
 		t.Errorf("no row has the lengths of leases: %s", out.String())
 	}
 
