@@ -215,7 +215,8 @@ var (
 			"pay_url, or create an order for a product without billing"}
 
 	ErrNotInSandbox = &Error{Reason: ReasonPaymentNotConfigured,
-		Message: "the sandbox pays orders of test mode only: create and pay the order with an API key of test mode"}
+		Message: "the sandbox pays only orders of test mode without another payment provider: pay at the pay_url of " +
+			"the order, or create and pay an order with an API key of a test mode that has the sandbox"}
 
 	// ErrNothingPending: see PlayCheckout.
 	ErrNothingPending = &Error{Reason: ReasonInvalidOrderState,

@@ -240,7 +240,8 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 		return fmt.Errorf("write %s: %w", envFile, err)
 	}
 	d.log.Info().Str("url", d.url).Str("account_id", d.key.AccountID).Msg("ready")
-	_, err = io.WriteString(stdout, quickStart(d.url, path, runtime.GOOS, d.cfg.ProfileInUse))
+	_, err = io.WriteString(stdout, quickStart(d.url, path, runtime.GOOS, d.cfg.ProfileInUse,
+		d.cfg.StripeTest.KeyFile == ""))
 	if d.others != "" { // after the text on stdout: the last lines catch the eye
 		d.log.Warn().Str("account_id", d.key.AccountID).Str("other_accounts", d.others).
 			Msg(keyFile + " was missing, so this start made a new account, which sees no license of the other " +

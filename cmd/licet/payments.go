@@ -107,7 +107,7 @@ func (s *instance) usePayments(ctx context.Context) error {
 		}
 		a.AutomaticTax, a.SuspendOnDispute = c.AutomaticTax, c.SuspendOnDispute
 		if shared[mode], err = s.newStripe(a, mode); err != nil {
-			return fmt.Errorf("--stripe-%s-key-file: %w", mode, err)
+			return fmt.Errorf("--stripe-%s-key-file or --stripe-%s-webhook-secrets-file: %w", mode, mode, err)
 		}
 	}
 	if err := s.verifyStripe(ctx, own, shared); err != nil {

@@ -54,21 +54,26 @@ func readEnv(path string) string { return ". " + shellWord(path) }
 
 // quickStart returns the text that licet dev prints when it is ready, on a system of runtime.GOOS. The text and the log
 // before it fit on a terminal of 24 lines. The text has no secret: commands read secrets from the file at path. profile
-// reports whether a profile is in use, which would take precedence over the file.
-func quickStart(url, path, system string, profile bool) string {
+// reports whether a profile is in use, which would take precedence over the file. sandbox reports whether test mode
+// pays in the sandbox.
+func quickStart(url, path, system string, profile, sandbox bool) string {
 	where, before, flag := access(path, system, profile)
-	return fmt.Sprintf(`Licet is ready on %s, with sandbox payments.
+	payments, verb, command := "sandbox payments", "Buy", "sandbox buy editor"
+	if !sandbox {
+		payments, verb, command = "payments through Stripe", "Grant", "licenses grant --product-id editor"
+	}
+	return fmt.Sprintf(`Licet is ready on %s, with %s.
 Open this address in a browser for the first steps and the API reference.
 The URL, the API key and the API secret are in the data directory, in
   %s
 
-Buy a license in another terminal%s, and activate its KEY:
-%s  licet sandbox buy editor%s
-  licet licenses activate KEY laptop-1%[5]s
-  licet licenses list%[5]s
+%s a license in another terminal%s, and activate its KEY:
+%s  licet %s%s
+  licet licenses activate KEY laptop-1%[8]s
+  licet licenses list%[8]s
 
 Ctrl-C stops the service.
-`, url, path, where, before, flag)
+`, url, payments, path, verb, where, before, command, flag)
 }
 
 // access returns how commands reach the service: in which directory, after which command, and with which flag. Commands

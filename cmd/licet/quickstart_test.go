@@ -223,7 +223,7 @@ func TestQuickStart(t *testing.T) {
 		{"/data/dev.env", "linux", false, "", ". /data/dev.env", ""},
 		{elsewhere, "windows", false, "", `licet profile set dev --from-env "` + elsewhere + `"`, " --profile dev"},
 	} {
-		text := quickStart("http://127.0.0.1:8080", c.path, c.system, c.profile)
+		text := quickStart("http://127.0.0.1:8080", c.path, c.system, c.profile, true)
 		var want []string
 		if c.before != "" {
 			want = []string{c.before}
@@ -234,6 +234,10 @@ func TestQuickStart(t *testing.T) {
 		if got := printedCommands(t, text); !slices.Equal(got, want) ||
 			!strings.Contains(text, "\nBuy a license in another terminal"+c.where+", and ") {
 			t.Errorf("%s on %s prints\n%s", c.path, c.system, text)
+		}
+		withStripe := quickStart("http://127.0.0.1:8080", c.path, c.system, c.profile, false)
+		if strings.Contains(withStripe, "sandbox") || !strings.Contains(withStripe, "licet licenses grant") {
+			t.Errorf("without the sandbox:\n%s", withStripe)
 		}
 		if !strings.Contains(text, "\n  "+c.path+"\n") || !strings.HasSuffix(text, "\n"+lastLineOfStart+"\n") {
 			t.Errorf("the file or the last line is missing:\n%s", text)

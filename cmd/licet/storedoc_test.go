@@ -90,13 +90,13 @@ func TestDocumentedBackupRuns(t *testing.T) {
 	}
 }
 
-// TestDocumentedPaymentsRun runs the commands of docs/guides/payments.md twice: there is one license.
+// TestDocumentedPaymentsRun runs the commands of docs/guides/payments.md twice: the two orders have 21 licenses.
 func TestDocumentedPaymentsRun(t *testing.T) {
 	t.Parallel()
 	page := docPage(t, "guides/payments.md")
 	p, out, blocks := runDocumented(t, page+page)
 	wantOutput(t, out, "pay_8114")
-	if n := len(p.want(t, 200, "GET", "/v1/licenses", "").Data.list("licenses")); n != 1 || blocks != 14 {
+	if n := len(p.want(t, 200, "GET", "/v1/licenses?limit=100", "").Data.list("licenses")); n != 21 || blocks != 14 {
 		t.Errorf("%d licenses after %d blocks", n, blocks)
 	}
 }
@@ -105,11 +105,9 @@ func TestDocumentedPaymentsRun(t *testing.T) {
 func TestDocumentedSubscriptionsRun(t *testing.T) {
 	t.Parallel()
 	page := withoutBlock(t, docPage(t, "guides/subscriptions.md"), "card-page") // the sandbox has no cards
-	const bought = "\n```sh\nlicet products put team --billing P1M\n" +
-		"licet sandbox buy cloud --output json > order.json\n" +
-		`order_no=$(sed -n 's/.*"order_no": *"\([^"]*\)".*/\1/p' order.json)` + "\n```\n\n## 3."
+	const bought = "\n```sh\nlicet sandbox pay \"$order_no\"\n```\n\n## 3."
 	p, out, blocks := runDocumented(t, strings.Replace(page, "\n## 3.", bought, 1))
-	if got := p.want(t, 200, "GET", "/v1/products/cloud", "").Data.text("name"); got != "Cloud" || blocks != 4 {
+	if got := p.want(t, 200, "GET", "/v1/products/cloud", "").Data.text("name"); got != "Cloud" || blocks != 5 {
 		t.Errorf("the product has the name %q after %d blocks", got, blocks)
 	}
 	wantOutput(t, out, "planned_change", `"team"`, "cancel_at")

@@ -59,7 +59,8 @@ that licet offline request has made. Repeating the command takes no further slot
 	})
 }
 
-// receiptFiles returns the path of the receipt file of each request. It refuses requests that would share a file.
+// receiptFiles returns the path of the receipt file of each request. It refuses requests that would share a file, and a
+// directory that does not exist: otherwise the requests would bind devices before a file can't be written.
 func receiptFiles(requests []string, dir string) (files []string, err error) {
 	for _, path := range requests {
 		in, name := dir, filepath.Base(path)
@@ -71,6 +72,11 @@ func receiptFiles(requests []string, dir string) (files []string, err error) {
 			return nil, BadUsage("two requests would have the receipt file %s: rename one of them", file)
 		}
 		files = append(files, file)
+	}
+	if dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, BadUsage("--dir %s is no directory: make it first", dir)
+		}
 	}
 	return files, nil
 }

@@ -11,10 +11,12 @@ import (
 	"licet/receipt"
 )
 
-// TestReceiptFilesOfTheirOwn: no request loses its receipt file to another one.
+// TestReceiptFilesOfTheirOwn: no request loses its receipt file to another one, or for want of a directory.
 func TestReceiptFilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	newUser(t).refuses(true, []string{"two requests", filepath.Join("out", "lab.receipt.txt")},
+	u := newUser(t)
+	u.refuses(true, []string{"--dir out is no directory"}, "receipts", "issue", "a/lab.txt", "--dir", "out")
+	u.refuses(true, []string{"two requests", filepath.Join("out", "lab.receipt.txt")},
 		"receipts", "issue", "a/lab.txt", "b/lab.txt", "--dir", "out")
 }
 

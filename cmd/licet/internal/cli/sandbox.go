@@ -135,12 +135,13 @@ func (c *session) buy(order client.NewOrder) error {
 	}); err != nil {
 		return err
 	}
+	number := made.OrderNo
 	data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
-		made, err = api.Sandbox.Pay(c.ctx, made.OrderNo, as...)
+		made, err = api.Sandbox.Pay(c.ctx, number, as...)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%w; the order is %s: pay it with licet sandbox pay", c.explain(err), made.OrderNo)
+		return fmt.Errorf("%w; the order is %s: see licet orders get", c.explain(err), number)
 	}
 	if c.json {
 		return c.print(data)

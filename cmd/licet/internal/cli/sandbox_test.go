@@ -1,6 +1,11 @@
 package cli
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +32,28 @@ func TestSandboxBuy(t *testing.T) {
 		t.Errorf("bought %v", yen)
 	}
 	u.refuses(true, []string{"PRODUCT_ID"}, "sandbox", "buy", "no product")
+}
+
+// TestSandboxBuyNamesUnpaidOrder: if the payment is refused, the command names the order that it has made.
+func TestSandboxBuyNamesUnpaidOrder(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	behind, err := url.Parse(u.env["LICET_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/sandbox_payment") {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"code":40902,"message":"not in the sandbox","error":{"reason":"invalid_order_state"}}`)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	u.env["LICET_URL"] = front.URL
+	u.refuses(false, []string{"not in the sandbox", "the order is ord_"}, "sandbox", "buy", "editor")
 }
 
 // TestSandboxBuyRefusesLiveMode: with a live API key, the command sends no request.
