@@ -2,9 +2,13 @@ package history
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
+	"testing"
 	"time"
 
 	"licet/licensing"
+	"licet/licensing/keyring"
 	"licet/node/store"
 )
 
@@ -19,19 +23,22 @@ type recordedEnd struct {
 // record, until the first such commit that landed; 0: no such commit is known to have landed.
 type recording struct{ from, until time.Duration }
 
-// noteEnds notes a commit of licenses whose current end is recorded, or that of their grace.
+// noteEnds notes a commit of licenses that have a recorded end, or a recorded end of their grace. It need not be the
+// current end: a renewal may have come after the record, in the same commit.
 func (r *run) noteEnds(change store.Change, began time.Duration, landed bool) {
 	now := time.Since(r.started)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range change.Writes {
 		l := w.Record.License
-		if l == nil || l.ExpiresAt.IsZero() || !l.EndRecorded.Equal(l.ExpiresAt) {
+		if l == nil || l.EndRecorded.IsZero() {
 			continue
 		}
-		r.noteEnd(recordedEnd{l.Key, end, milli(l.ExpiresAt)}, began, now, landed)
-		if !l.GraceRecorded.IsZero() && l.GraceRecorded.Equal(l.GraceEndsAt()) {
-			r.noteEnd(recordedEnd{l.Key, endGrace, milli(l.ExpiresAt)}, began, now, landed)
+		r.noteEnd(recordedEnd{l.Key, end, milli(l.EndRecorded)}, began, now, landed)
+		ended := *l
+		ended.ExpiresAt = l.EndRecorded
+		if !l.GraceRecorded.IsZero() && l.GraceRecorded.Equal(ended.GraceEndsAt()) {
+			r.noteEnd(recordedEnd{l.Key, endGrace, milli(l.EndRecorded)}, began, now, landed)
 		}
 	}
 }
@@ -69,12 +76,12 @@ func (r *run) ends(t *timeline) (list []operation) {
 			times[e]++
 		}
 		for _, s := range t.licenses[l.key.ID()] {
-			if s.endRecorded != 0 && s.endRecorded == s.expires && s.endRecorded != before.endRecorded {
-				record(end, s.expires)
+			if s.endRecorded != 0 && s.endRecorded != before.endRecorded {
+				record(end, s.endRecorded)
 			}
-			if s.graceRecorded != 0 && s.graceRecorded == s.expires+s.grace &&
+			if s.graceRecorded != 0 && s.graceRecorded == s.endRecorded+s.grace &&
 				s.graceRecorded != before.graceRecorded {
-				record(endGrace, s.expires)
+				record(endGrace, s.endRecorded)
 			}
 			before = s
 		}
@@ -97,4 +104,24 @@ func (r *run) ends(t *timeline) (list []operation) {
 		}
 	}
 	return list
+}
+
+// TestEndBeforeRenewal: an end that was recorded right before a renewal, in the same revision, is an operation, too.
+func TestEndBeforeRenewal(t *testing.T) {
+	const ended, renewed, grace = 1000, 9000, 50
+	r := newRun(1, bug{})
+	r.slots = []*slot{{clock: &clock{epoch: r.started, steps: []clockStep{{}}}}}
+	l := &license{key: testKeys.Mint("LIC", r.owner, [keyring.LicenseKeyEntropy]byte{1})}
+	r.licenses = append(r.licenses, l)
+	states := []*licenseAt{
+		{expires: ended, grace: grace},
+		{expires: renewed, grace: grace, endRecorded: ended, graceRecorded: ended + grace},
+	}
+	var got []string
+	for _, op := range r.ends(&timeline{licenses: map[licensing.LicenseID][]*licenseAt{l.key.ID(): states}}) {
+		got = append(got, fmt.Sprint(op.In.Action, op.In.Expires))
+	}
+	if want := []string{fmt.Sprint(end, ended), fmt.Sprint(endGrace, ended)}; !slices.Equal(got, want) {
+		t.Errorf("the ends are %v, want %v", got, want)
+	}
 }

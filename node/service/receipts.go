@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/singleflight"
 
 	"licet/internal/fair"
 	"licet/licensing"
@@ -28,12 +29,15 @@ const (
 	// signerLife is how long a node trusts receipt keys that it has read. A new receipt key signs ten times as long
 	// after its rotation, so that every node has read it by then.
 	signerLife = time.Minute
+	// askSignerFor bounds how long a node reads or makes the receipt keys of an owner for activations.
+	askSignerFor = 3 * time.Second
 )
 
 // Receipts offers the keys that sign receipts.
 type Receipts struct {
 	*core
 	signers cache[licensing.Owner, remembered[*ReceiptSigner]]
+	asking  singleflight.Group // the readings of SignerAfter, by owner
 	revoked cache[licensing.Owner, *RevocationList]
 	// readings has the readings of lists of revocations that are under way, by owner.
 	readings sync.Map
@@ -96,14 +100,24 @@ func (r *Receipts) Signer(ctx context.Context, owner licensing.Owner) (*ReceiptS
 	})
 }
 
-// SignerAfter is Signer for a request of which the node has just served a command of the owner: see afterServed.
+// SignerAfter is Signer for a request of which the node has just served a command of the owner: see afterServed. All
+// such requests of an owner at a time share one reading: the keys of an owner are a record with few places.
 func (r *Receipts) SignerAfter(ctx context.Context, owner licensing.Owner) (*ReceiptSigner, error) {
 	if signer, _ := r.RecallSigner(owner); signer != nil {
 		return signer, nil
 	}
-	return afterServed(r.core, owner, func(place node.Place) (*ReceiptSigner, error) {
-		return r.readOrMake(ctx, place, owner)
+	signer, err, _ := r.asking.Do(owner.AccountID+" "+string(owner.Mode), func() (any, error) {
+		// The end of the first request must not fail the others.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askSignerFor)
+		defer cancel()
+		return afterServed(r.core, owner, func(place node.Place) (*ReceiptSigner, error) {
+			return r.readOrMake(ctx, place, owner)
+		})
 	})
+	if err != nil {
+		return nil, err
+	}
+	return signer.(*ReceiptSigner), nil
 }
 
 // RotateReceiptKeys adds a receipt key, and returns the receipt keys of the owner.

@@ -55,3 +55,21 @@ func TestSignerAfterServedCommand(t *testing.T) {
 		t.Errorf("a full node refuses to read the receipt keys for a command that it has served: %v", err)
 	}
 }
+
+// TestFirstReceipts: the first activations of an account ask for its receipt keys at once. One makes the keys, and none
+// is refused.
+func TestFirstReceipts(t *testing.T) {
+	t.Parallel()
+	ctx := nodetest.Context(t)
+	n, owner := nodetest.New(t, nodetest.OpenStore(t), withRing(t)), nodetest.NewOwner(licensing.Test)
+	failures := make(chan error, 2000)
+	for range cap(failures) {
+		go func() {
+			_, err := n.SignerAfter(ctx, owner)
+			failures <- err
+		}()
+	}
+	for range cap(failures) {
+		nodetest.WantError(t, <-failures, nil)
+	}
+}
