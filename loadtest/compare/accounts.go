@@ -56,9 +56,8 @@ func (l *lab) accountsRound(ctx context.Context, c *crowd, phase string) float64
 		must(bind(ctx, c.node, warmers, list, n, spread(n, 0)))
 	}
 	sides := [2]bindSide{{"one account", one}, {"many accounts", many}}
-	faster, _ := l.compareSides(ctx, c.bench, "accounts", phase, sides,
+	return 1 / l.compareSides(ctx, c.bench, "accounts", phase, sides,
 		func(turn int) func(int) (int, device) { return spread(n, uint64(1+turn)) }, closed(ctx, n, 0))
-	return 1 / faster
 }
 
 // grantAll grants each account so many licenses. Successive licenses belong to different accounts.

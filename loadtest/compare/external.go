@@ -18,8 +18,7 @@ func (l *lab) externalRound(ctx context.Context, b *bench, round int) {
 	n := l.cfg.Licenses
 	own, others := b.grantExternal(ctx, n, round)
 	must(bind(ctx, b.node, warmers, others, n, spread(n, 0)))
-	l.compareBinds(ctx, b, "external", [2]bindSide{{"by license key", own}, {"by external key", others}},
-		func(load string, faster, _ float64) { l.report.add("external", load, faster) })
+	l.compareBinds(ctx, b, "external", [2]bindSide{{"by license key", own}, {"by external key", others}})
 }
 
 // bindSide is one of two ways to activate the same licenses.
@@ -28,43 +27,39 @@ type bindSide struct {
 	list *rig.Keys
 }
 
-// compareBinds compares two ways to activate warm licenses, see compareSides: of new devices, and of bound devices.
-// Before that, each license has its first device. take gets each result.
-func (l *lab) compareBinds(
-	ctx context.Context, b *bench, row string, sides [2]bindSide, take func(load string, faster, dearer float64),
-) {
+// compareBinds adds to a row how much faster activations of warm licenses are in the first way than in the second: of
+// new devices, and of bound devices. Before that, each license has its first device.
+func (l *lab) compareBinds(ctx context.Context, b *bench, row string, sides [2]bindSide) {
 	n := l.cfg.Licenses
 	for _, load := range []struct {
-		name string
-		pick func(turn int) func(int) (int, device)
-		run  func(driver) *outcome
+		check string
+		pick  func(turn int) func(int) (int, device)
+		run   func(driver) *outcome
 	}{
 		{"of a new device", func(turn int) func(int) (int, device) { return spread(n, uint64(1+turn)) },
 			closed(ctx, n, 0)},
 		{"of a bound device", func(int) func(int) (int, device) { return bound(n, 1+4) },
 			closed(ctx, 0, l.cfg.Span)},
 	} {
-		faster, dearer := l.compareSides(ctx, b, row, row+", "+load.name, sides, load.pick, load.run)
-		take(load.name, faster, dearer)
+		l.report.add(row, load.check,
+			l.compareSides(ctx, b, row, row+", "+load.check, sides, load.pick, load.run))
 	}
 }
 
-// compareSides returns how much faster activations are in the first way than in the second, and how many microseconds
-// of processor time more the second way costs the node. Each way runs twice, the second time in the opposite order: a
-// machine that becomes slower in the meantime becomes so for both ways alike.
+// compareSides returns how much faster activations are in the first way than in the second. Each way runs twice, the
+// second time in the opposite order: a machine that becomes slower in the meantime becomes so for both ways alike.
 func (l *lab) compareSides(
 	ctx context.Context, b *bench, row, name string, sides [2]bindSide, pick func(turn int) func(int) (int, device),
 	run func(driver) *outcome,
-) (faster, dearer float64) {
-	var rates, cpu [2]float64
+) float64 {
+	var rates [2]float64
 	for turn, at := range []int{0, 1, 1, 0} {
 		s := b.activate(ctx, l.best.bind, sides[at].list, pick(turn), run)
 		l.checkSample(row, sides[at].name, s)
 		l.inform(name+", "+sides[at].name, s)
 		rates[at] += s.rate()
-		cpu[at] += s.perOperation(s.node) / 2
 	}
-	return rates[0] / rates[1], cpu[1] - cpu[0]
+	return rates[0] / rates[1]
 }
 
 // bound is the pattern of random devices of n licenses with so many devices each.
