@@ -323,9 +323,12 @@ func TestLateSwapIsLearned(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
 	f := s.etcd.Remote.(*kvtest.FaultyKV)
-	f.Next = func() kvtest.Fault { return kvtest.Fault{Apply: kvtest.AppliedLate, Tell: context.DeadlineExceeded} }
-	if o, err := s.Commit(kvtest.Context(t, 3*time.Millisecond),
-		bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Next = func() kvtest.Fault {
+		cancel()
+		return kvtest.Fault{Apply: kvtest.AppliedLate, Tell: context.DeadlineExceeded}
+	}
+	if o, err := s.Commit(ctx, bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
 		t.Fatalf("got %+v", o)
 	}
 	want := store.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}
