@@ -143,3 +143,22 @@ func TestReceiptsOfProducts(t *testing.T) {
 		s.product("editor", `"receipt_validity":"`+bad+`"`).must(t, 42200)
 	}
 }
+
+// TestTrialReceiptAfterReissue: a trial that is asked for again answers its newest key, and a receipt for that key,
+// which does not end with the overlap of an earlier key.
+func TestTrialReceiptAfterReissue(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"receipt_validity":"P7D","trial":{"validity":"P30D","per":"device"}`).must(t, 0)
+	const trial = `{"product_id":"editor","mode":"test","account_id":"acct_acme","device_id":"mac","receipt":true}`
+	key := s.send("POST", "/v1/trials", "", trial).must(t, 0).text("license_key")
+	for _, reissue := range []string{`{"overlap":"PT1H"}`, `{}`} {
+		key = s.send("POST", "/v1/licenses/"+key+"/reissue", keyAll, reissue).must(t, 0).text("license_key")
+		again := s.send("POST", "/v1/trials", "", trial).must(t, 0)
+		if r := s.verified(again, "mac"); again.text("license_key") != key ||
+			r.ExpiresAt < s.clock.Now().Add(6*24*time.Hour).Unix() {
+			t.Errorf("after a reissue with %s the trial is %s, with a receipt until %d", reissue, again.body,
+				r.ExpiresAt)
+		}
+	}
+}

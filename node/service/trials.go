@@ -129,8 +129,8 @@ func (t *Trials) againWithReceipt(
 	ctx context.Context, place node.Place, result licensing.Result, in NewTrial,
 ) (licensing.Result, error) {
 	with, err := place.Do(ctx, licensing.LicenseRef(result.License.Key), licensing.ValidateLicense{
-		Target: licensing.Target{Key: result.License.Key, By: in.By}, Device: in.Device, SeenStep: t.cfg.SeenStep,
-		Receipt: in.Receipt,
+		Target: licensing.Target{Key: result.License.CurrentKey(), By: in.By}, Device: in.Device,
+		SeenStep: t.cfg.SeenStep, Receipt: in.Receipt,
 	})
 	if err != nil || with.Invalid != "" {
 		return result, err

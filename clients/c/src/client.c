@@ -21,7 +21,8 @@ struct licet {
   struct licet_documents documents;
   struct licet_seen seen;
   char *license_key;    /* null: none */
-  int64_t refreshed_at; /* the last call of licet_refresh; 0: none */
+  int refreshing; /* licet_refresh is under way */
+  int64_t refreshed_at; /* the end of the last call of licet_refresh; 0: none */
 };
 
 struct licet_result {
@@ -241,7 +242,8 @@ static int64_t next_refresh(const licet *h, const struct licet_verdict *v) {
 }
 
 /* conclude makes a verdict the result, and frees the verdict. */
-static void conclude(const licet *h, licet_result *r, struct licet_verdict *verdict) {
+static void conclude(licet *h, licet_result *r, struct licet_verdict *verdict) {
+  if (h->refreshing) h->refreshed_at = now_of(h);
   deny(r, licet_i_word(verdict->reason));
   licet_i_doc_free(&r->receipt);
   if (verdict->reason == LICET_R_NONE) {
@@ -763,8 +765,10 @@ int licet_validate(licet *h, licet_result **result) {
 int licet_refresh(licet *h, licet_result **result) {
   int status = begin(h, result);
   if (status != LICET_OK) return status;
-  h->refreshed_at = now_of(h);
-  return refresh(h, *result);
+  h->refreshing = 1;
+  status = refresh(h, *result);
+  h->refreshing = 0;
+  return status;
 }
 
 int licet_deactivate(licet *h, licet_result **result) {

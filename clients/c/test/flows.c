@@ -11,6 +11,7 @@ struct world {
   size_t state_length;
   int64_t now;
   int waited, saves, fail_saves, fail_random, trail_lists;
+  int slow; /* waiting takes time by the clock, too */
 };
 
 static int failures;
@@ -52,7 +53,11 @@ static int transport(void *user, const licet_request *request, licet_response *r
 }
 
 static int64_t now(void *user) { return ((struct world *)user)->now; }
-static void wait_for(void *user, int milliseconds) { ((struct world *)user)->waited += milliseconds; }
+static void wait_for(void *user, int milliseconds) {
+  struct world *w = user;
+  if (w->slow) w->now += (w->waited + milliseconds) / 1000 - w->waited / 1000;
+  w->waited += milliseconds;
+}
 static int64_t ticks(void *user) { return ((struct world *)user)->waited; }
 
 static int fill(void *user, unsigned char *bytes, size_t length) {
@@ -409,6 +414,21 @@ static void test_minima(void) {
   }
 }
 
+/* test_pause: the pause after a refresh without an answer counts from the end of the call, which takes up to half a
+ * minute. */
+static void test_pause(void) {
+  struct world w;
+  licet_result *r;
+  licet *h = begin(&w, 0);
+  w.service.validity = 240, w.service.max_age = 0;
+  CALL(h, activate, LICET_OK, 1, "");
+  pass(&w, 130);
+  w.service.down = w.slow = 1;
+  EXPECT(licet_refresh(h, &r) != LICET_OK && licet_result_allowed(r) && licet_result_refresh_at(r) > w.now);
+  licet_result_free(r);
+  end(&w, h);
+}
+
 /* test_trailing: a list that goes on after a zero byte is refused. */
 static void test_trailing(void) {
   struct world w;
@@ -487,6 +507,7 @@ int main(void) {
   test_deleted_license();
   test_refresh_at();
   test_minima();
+  test_pause();
   test_trailing();
   test_refusal();
   test_long_state();
