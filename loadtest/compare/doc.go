@@ -33,7 +33,7 @@
 //	eventson.go        the cost of events and deliveries
 //	accounts.go        licenses of many accounts against licenses of one
 //	external.go        external keys against license keys
-//	receipts.go        the time of a receipt against the time of a signature
+//	receipts.go        activations with receipts against activations without, and against signatures
 //	leases.go          renewals of leases against new leases
 //	backlog.go         delivering a backlog of events to a webhook endpoint
 //	fair.go            one account against another

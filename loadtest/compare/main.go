@@ -97,7 +97,7 @@ func (l *lab) parts() []part {
 		{[]string{"accounts"}, 1, withoutDelivery(), l.accounts},
 		{[]string{"external"}, 1, nil, l.external},
 		{[]string{"leases"}, 1, nil, l.leases},
-		{[]string{"receipts"}, 0, nil, l.receipts},
+		{[]string{"receipts"}, 1, nil, l.receipts},
 		{[]string{"fair"}, 0, nil, l.fair},
 		{[]string{"backlog", "deliveries"}, 1, append(webhookFlags(), "--record-activations"),
 			l.backlog},

@@ -9,15 +9,25 @@ import (
 	"strings"
 )
 
-// receipts measures how many Ed25519 signatures a receipt costs, by BenchmarkReceipt of package handlers: a server
-// without a network and a store. Beside etcd and the load generator, the difference between two loads says too little.
-func (l *lab) receipts(ctx context.Context, _ *bench) {
-	l.eachRound("receipts", func(int) {
-		l.report.add("receipts", "", must(signaturesOfReceipt(ctx)))
-	})
+// receipts measures what an activation with a receipt costs more than an activation without one: in rates, and in
+// Ed25519 signatures.
+func (l *lab) receipts(ctx context.Context, b *bench) {
+	l.bindRounds(ctx, b, "receipts", l.receiptsRound)
 }
 
-// signaturesOfReceipt runs the benchmark in the module of the working directory.
+func (l *lab) receiptsRound(ctx context.Context, b *bench, _ int) {
+	b.renewNode(ctx)
+	plain := b.warmed(ctx, l.cfg.Licenses)
+	asking := *plain
+	asking.Beside = `,"receipt":true`
+	l.compareBinds(ctx, b, "receipts",
+		[2]bindSide{{"without a receipt", plain}, {"with a receipt", &asking}})
+	l.report.add("receipts", "of a bound device, in signatures", must(signaturesOfReceipt(ctx)))
+}
+
+// signaturesOfReceipt runs BenchmarkReceipt of package handlers: a server without a network and a store. Beside etcd
+// and the load generator, the difference between two loads says little about a signature. The module is that of the
+// working directory.
 func signaturesOfReceipt(ctx context.Context) (float64, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=^BenchmarkReceipt$", "-benchtime=5000x",
 		"licet/handlers")

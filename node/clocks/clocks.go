@@ -245,7 +245,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	c.noteStep(wall, elapsed, own, len(stamps) > 1)
 	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
 	stands := last.proof
-	// A node that still relies on this node's stamps of before a step counts as one that may have left since.
+	// A node that still relies on this node's stamps of before a step counts as a node that may have left since.
 	paused := c.nodes.Load() == nil || elapsed-c.read > trustFor || step.Abs() > slept
 	if c.beyond(step) || step > slept {
 		c.evidence.forgetReads()

@@ -42,7 +42,8 @@ type Stamp struct {
 type Stamper interface {
 	// Stamp returns the time of the node. The caller stores the time, and reads all stamps in the same transaction,
 	// linearizably. If the caller can't store the time, it only reads. If the node's clock was set, the registration
-	// must end before the time is stored in another one: other nodes then no longer rely on the stamps of before.
+	// must end, and the time is stored in the next registration: other nodes then no longer rely on the stamps of
+	// before.
 	Stamp() (now time.Time, registerAgain bool)
 	// Compare takes the stamps that were read since the last call of Stamp, the node's own too.
 	Compare(stamps []Stamp)
