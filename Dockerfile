@@ -1,5 +1,5 @@
 # The container image, for those who have an engine: the same files and settings as those of
-# "make image", which needs none, and a test of deploy/image holds both together.
+# "make image", which needs none, and a test of deploy/image compares both.
 #
 #	docker build --build-arg VERSION=$(git describe --tags --always) --build-arg REVISION=$(git rev-parse HEAD) --tag licet:dev .
 FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build

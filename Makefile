@@ -99,7 +99,7 @@ manifests: ## Write the Prometheus operator's rules into deploy/k8s.
 
 .PHONY: k8s-check
 k8s-check: ## Build an API server of Kubernetes, and check that it accepts the manifests and refuses broken ones.
-	programs=$$(deploy/k8s/tools/build kube-apiserver etcd etcdutl) && cd deploy/k8s/check && LICET_KUBE=$$programs $(STATIC) go test -count=1 -timeout=30m ./...
+	programs=$$(deploy/k8s/tools/build --quick kube-apiserver etcd etcdutl) && cd deploy/k8s/check && LICET_KUBE=$$programs $(STATIC) go test -count=1 -timeout=30m ./...
 
 .PHONY: run
 run: ## Run a development server with everything inside: make run ARGS='--listen 127.0.0.1:9000'
@@ -166,7 +166,7 @@ lab: ## Run the service and the Prometheus of make observability until Ctrl-C, t
 	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && go run ./cmd/lab ../.. "$$programs"
 
 .PHONY: k8s-e2e
-k8s-e2e: ## Run deploy/k8s in a Kubernetes of its own, and every command of docs/guides/kubernetes.md: sudo make k8s-e2e [ARGS=--hold]
+k8s-e2e: ## Run deploy/k8s in a Kubernetes of its own, and every command of docs/guides/kubernetes.md: sudo make k8s-e2e [ARGS=--keep]
 	cd deploy/k8s/e2e && go build -o ../../../bin/k8s-e2e .
 	bin/k8s-e2e $(ARGS)
 

@@ -11,7 +11,7 @@ const (
 	MatchCompact = "compact" // ignores case, blanks and dashes
 )
 
-// Account holds the settings of an account in a mode, how much the account stores there, and its budget. A limit or a
+// Account has the settings of an account in a mode, how much the account stores there, and its budget. A limit or a
 // budget of 0 means that there is none.
 type Account struct {
 	AccountID         string `json:"account_id"`
@@ -39,7 +39,7 @@ func (s *AccountService) Get(ctx context.Context, options ...CallOption) (*Accou
 	return a, nil
 }
 
-// AccountUpdate holds the changes of an account. An empty or nil field changes nothing.
+// AccountUpdate contains the changes of an account. An empty or nil field changes nothing.
 type AccountUpdate struct {
 	ExternalKeys string `json:"external_keys,omitempty"` // can't change once the account has external keys
 	// ExpiringDays has at most five numbers of days from 1 to 60. An empty slice that is not nil turns the events off.

@@ -127,7 +127,7 @@ func parseBase(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		// The error does not quote the address, which may hold a password.
+		// The error does not quote the address, which may contain a password.
 		return "", errors.New("client: the address of the service must be a URL such as https://licenses.example.com")
 	}
 	host := strings.ToLower(u.Host)

@@ -1,7 +1,7 @@
 // Package client calls a Licet service from Go: one method for each route of docs/reference/api.md. Installed programs
 // call the methods of [Client], such as [Client.Activate]. Shops call the methods of the services that are fields of
 // Client, such as [OrderService.Create] of Client.Orders. Package client/webhook receives webhooks, and package
-// cmd/licet/internal/cli holds the commands that call this client.
+// cmd/licet/internal/cli contains the commands that call this client.
 //
 // The requests and responses here, such as [NewOrder] and [Order], are exported structs with json tags. The service has
 // structs of its own for the same JSON, in package handlers: unexported, with tags of paths and queries and a check

@@ -3,7 +3,7 @@ package client
 import "encoding/json"
 
 // Entitlements are what a license lets its users do: a value for each code. A value is true, an integer or a string.
-// A response holds no entitlement that has ended.
+// A response contains no entitlement that has ended.
 type Entitlements map[string]json.RawMessage
 
 // Has reports whether the license has an entitlement, whatever its value.

@@ -47,7 +47,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 // the newer version, the service may return the event.
 const EventUnreadable = "event.unreadable"
 
-// EventData holds the changed order, license or webhook endpoint right after the change. Fields that a redaction can
+// EventData contains the changed order, license or webhook endpoint right after the change. Fields that a redaction can
 // remove have their current value.
 type EventData struct {
 	Order   *Order        `json:"order"`

@@ -25,7 +25,7 @@ type License struct {
 	CurrentDevices    int    `json:"current_devices"`
 	// Entitlements are those of the product when the license was issued, with the license's own on top.
 	Entitlements Entitlements `json:"entitlements"`
-	// EntitlementEnds holds the end of each entitlement that ends by itself. Events do not have it, nor the next three.
+	// EntitlementEnds has the end of each entitlement that ends by itself. Events do not have it, nor the next three.
 	EntitlementEnds map[string]time.Time `json:"entitlement_ends"`
 	Grace           string               `json:"grace"`          // an ISO 8601 duration after ExpiresAt; empty: none
 	InactiveAfter   string               `json:"inactive_after"` // see Product
@@ -34,7 +34,7 @@ type License struct {
 	DeviceMode      string `json:"device_mode"`
 	LeaseSeconds    int    `json:"lease_seconds"`     // 0: no leases
 	MaxLeaseSeconds int    `json:"max_lease_seconds"` // 0: no leases
-	// Devices holds at most the first 1,000 devices. In a list, Devices is empty for a license that has ever
+	// Devices has at most the first 1,000 devices. In a list, Devices is empty for a license that has ever
 	// had more than 16 devices. DevicesNextCursor is not empty if there are more devices.
 	Devices           []Device  `json:"devices"`
 	DevicesNextCursor string    `json:"devices_next_cursor"`
@@ -132,7 +132,7 @@ func (s *LicenseService) Get(ctx context.Context, licenseKey string, options ...
 	return s.license(ctx, "GET /v1/licenses/{license_key}", licenseKey, nil, options)
 }
 
-// LicenseUpdate holds the changes of a license. A nil field changes nothing.
+// LicenseUpdate contains the changes of a license. A nil field changes nothing.
 type LicenseUpdate struct {
 	MaxDevices *int `json:"max_devices,omitempty"` // 0: unlimited
 	Metadata   any  `json:"metadata,omitempty"`    // merged into the metadata; null removes a member

@@ -112,7 +112,7 @@ type OrderFilter struct {
 	Refunded  Period // the time when nothing was left of the payment; a refund of a part does not count
 }
 
-// Period holds the times from From on and before To. A zero time bounds nothing.
+// Period contains the times from From on and before To. A zero time bounds nothing.
 type Period struct {
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`

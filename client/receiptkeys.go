@@ -50,6 +50,7 @@ func (s *ReceiptService) receiptKeys(ctx context.Context, route string, options 
 // DeviceRequest is the request of a device without network.
 type DeviceRequest struct {
 	Request        string `json:"request"`                   // the armored text of the device; see package receipt
+	LeaseSeconds   int    `json:"lease_seconds,omitempty"`   // as in Activation
 	ReceiptSeconds int    `json:"receipt_seconds,omitempty"` // the validity of the receipt; 0: the product's
 }
 
@@ -75,6 +76,7 @@ func (s *ReceiptService) MakeFile(
 // DeviceRequests are requests of devices without network, at most 50 and 16 KiB.
 type DeviceRequests struct {
 	Requests       []string `json:"requests"`                  // each as in DeviceRequest
+	LeaseSeconds   int      `json:"lease_seconds,omitempty"`   // as in DeviceRequest
 	ReceiptSeconds int      `json:"receipt_seconds,omitempty"` // as in DeviceRequest
 }
 

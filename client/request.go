@@ -121,7 +121,7 @@ func escape(segment string) string {
 	return url.PathEscape(segment)
 }
 
-// failed adds the route of a call to an error. It leaves out the path, which may hold license keys and e-mail
+// failed adds the route of a call to an error. It leaves out the path, which may contain license keys and e-mail
 // addresses: those belong in no log.
 func (c *call) failed(err error) error {
 	return fmt.Errorf("%s %s: %w", c.method, c.pattern, err)

@@ -56,7 +56,7 @@ func readResponse(response *http.Response, text []byte) *result {
 	return r
 }
 
-// refusal returns the error that the envelope holds.
+// refusal returns the error that the envelope contains.
 func (e *envelope) refusal() *Error {
 	refused := &Error{
 		Reason:    e.Error.Reason,
@@ -105,7 +105,7 @@ func retryAfter(response *http.Response) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// withoutURL removes the URL from an error of net/http, because path and query hold license keys and addresses.
+// withoutURL removes the URL from an error of net/http, because path and query contain license keys and addresses.
 func withoutURL(err error) error {
 	var about *url.Error
 	if errors.As(err, &about) {

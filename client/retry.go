@@ -32,11 +32,7 @@ func (c *Client) sendWithRetries(ctx context.Context, sent *call, try func() err
 		if time.Since(started)+wait > c.retryFor || c.onRetry != nil && !c.onRetry(err, wait) {
 			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if sleep(ctx, wait) != nil {
 			return fmt.Errorf("%w, before the next retry; the last error: %w", context.Cause(ctx), err)
 		}
 	}

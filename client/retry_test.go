@@ -119,7 +119,7 @@ func TestRateLimit(t *testing.T) {
 		hasty := newClient(t, limited.URL, key.Text, option)
 		var r client.Response
 		var err error
-		for range 5 { // whatever the bucket holds by now
+		for range 5 { // whatever the bucket has by now
 			if _, err = hasty.Orders.List(t.Context(), client.OrderFilter{}, client.Page{},
 				client.Record(&r)); err != nil {
 				break

@@ -19,6 +19,8 @@ type NewTrial struct {
 	DeviceID   string `json:"device_id"`
 	DeviceName string `json:"device_name,omitempty"`
 	BuyerEmail string `json:"buyer_email,omitempty"` // required for trials per e-mail address, which need an API key
+	// LeaseSeconds is as in Activation.
+	LeaseSeconds int `json:"lease_seconds,omitempty"`
 	ReceiptRequest
 	// DeviceComponents are those of an [Activation].
 	DeviceComponents map[string]string `json:"device_components,omitempty"`

@@ -73,7 +73,7 @@ func (s *WebhookService) Get(ctx context.Context, id string, options ...CallOpti
 	return s.webhook(ctx, "GET /v1/webhook_endpoints/{endpoint_id}", []string{id}, nil, options)
 }
 
-// WebhookUpdate holds the changes of an endpoint. A nil field changes nothing.
+// WebhookUpdate contains the changes of an endpoint. A nil field changes nothing.
 type WebhookUpdate struct {
 	URL         *string
 	Description *string

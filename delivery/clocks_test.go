@@ -7,14 +7,13 @@ import (
 
 	"licet/delivery/webhook"
 	"licet/internal/nodetest"
-	"licet/node/clocks"
 )
 
 // TestWrongClockDeliversNothing: a node whose clock differs from most nodes' clocks leaves its endpoints to other
 // nodes, and takes endpoints again once its clock agrees.
 func TestWrongClockDeliversNothing(t *testing.T) {
 	l := newTestCluster(t)
-	l.clocks = nodetest.NewComparison(clocks.System())
+	l.clocks = nodetest.NewComparison(new(nodetest.Clock).Source)
 	wrong := l.node()
 	comparison := l.clocks
 	l.clocks = nil
@@ -27,12 +26,12 @@ func TestWrongClockDeliversNothing(t *testing.T) {
 		return len(s.engine.loops)
 	}
 
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	wrong.startEngine()
 	right.grant(5)
 	r.waitForAll(l, right.waitForEvents(5))
 
-	nodetest.MeetNodes(comparison, 9*24*time.Hour, 9*24*time.Hour)
+	nodetest.CompareWith(comparison, 9*24*time.Hour, 9*24*time.Hour)
 	l.waitUntil("the node has released its endpoint", func() bool { return loops(wrong) == 0 })
 	right.startEngine()
 	right.grant(5)
@@ -42,7 +41,7 @@ func TestWrongClockDeliversNothing(t *testing.T) {
 	}
 	right.engine.Kill()
 
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	right.grant(5)
 	r.waitForAll(l, right.waitForEvents(15))
 }
@@ -52,11 +51,11 @@ func TestWrongClockDeliversNothing(t *testing.T) {
 func TestClocksInDoubtGiveNothingUp(t *testing.T) {
 	const apart = 9 * 24 * time.Hour
 	l := newTestCluster(t)
-	l.clocks = nodetest.NewComparison(clocks.System())
-	nodetest.MeetNodes(l.clocks, apart)
+	l.clocks = nodetest.NewComparison(new(nodetest.Clock).Source)
+	nodetest.CompareWith(l.clocks, apart)
 	behind := l.node()
-	inDoubt := nodetest.NewComparison(clocks.System())
-	nodetest.MeetNodes(inDoubt, -apart)
+	inDoubt := nodetest.NewComparison(new(nodetest.Clock).Source)
+	nodetest.CompareWith(inDoubt, -apart)
 	l.clocks, l.ahead = inDoubt, apart
 	ahead := l.node()
 	r := newReceiver(t)
@@ -84,7 +83,7 @@ func TestClocksInDoubtGiveNothingUp(t *testing.T) {
 			behind.endpoint(endpoint.ID), behind.progress(endpoint.ID).Dead)
 	}
 
-	nodetest.MeetNodes(inDoubt, 0, 0)
+	nodetest.CompareWith(inDoubt, 0, 0)
 	l.waitUntil("the next failure ends a message, or the endpoint", func() bool {
 		l.advanceClock(2 * time.Hour)
 		return isOver()
@@ -120,8 +119,8 @@ func TestClockBehindDisablesNothing(t *testing.T) {
 	const apart = 9 * 24 * time.Hour
 	l := newTestCluster(t)
 	right := l.node()
-	l.clocks, l.ahead = nodetest.NewComparison(clocks.System()), -apart
-	nodetest.MeetNodes(l.clocks, apart)
+	l.clocks, l.ahead = nodetest.NewComparison(new(nodetest.Clock).Source), -apart
+	nodetest.CompareWith(l.clocks, apart)
 	behind := l.node()
 	r := newReceiver(t)
 	r.respondWith(status(http.StatusInternalServerError))

@@ -404,7 +404,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 	s := l.node()
 	// Each receiver accepts some messages, and keeps the others waiting, so that events are left.
 	goOn := make(chan struct{})
-	holding := func() func(http.ResponseWriter, *http.Request, string, int) bool {
+	acceptsSome := func() func(http.ResponseWriter, *http.Request, string, int) bool {
 		var taken atomic.Int64
 		return func(_ http.ResponseWriter, r *http.Request, _ string, _ int) bool {
 			if taken.Add(1) <= 100 {
@@ -420,7 +420,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 	}
 	deleted, disabled, moved, target := newReceiver(t), newReceiver(t), newReceiver(t), newReceiver(t)
 	for _, r := range []*receiver{deleted, disabled, moved} {
-		r.respondWith(holding())
+		r.respondWith(acceptsSome())
 	}
 	first, second, third := s.subscribe(deleted), s.subscribe(disabled), s.subscribe(moved)
 	s.startEngine()

@@ -39,7 +39,7 @@
 //   - loopreplays.go: the loop works on replays
 //   - loopstatus.go: what a loop reports about itself, in metrics
 //   - queue.go: the queue and the choice of the next message
-//   - queuecheckpoint.go: what a checkpoint holds, and when one is due
+//   - queuecheckpoint.go: what a checkpoint contains, and when one is due
 //   - queuefailures.go: the pause after a failure of this node
 //   - queueoutcomes.go: what an attempt's outcome changes
 //   - queuepages.go: when to read a page, and how many events

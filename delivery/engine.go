@@ -61,9 +61,9 @@ type Config struct {
 type Engine struct {
 	cfg          Config
 	guard        *guard.Guard
-	extraSlots   chan struct{} // holds one value for each extra attempt; see maxExtraAttempts
+	extraSlots   chan struct{} // contains one value for each extra attempt; see maxExtraAttempts
 	busyLimit    busyLimiter
-	scanRequests chan struct{} // holds a value when a scan was requested
+	scanRequests chan struct{} // contains a value when a scan was requested
 	// bufferedEvents counts the events in memory; see maxBufferedEvents.
 	bufferedEvents atomic.Int64
 	maxSleep       time.Duration // the longest sleep of a loop; see longestSleep

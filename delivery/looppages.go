@@ -11,7 +11,7 @@ import (
 )
 
 // pageResult is the result of reading a page. generation is the cursor's generation when the loop requested
-// the page. feed holds the endpoint too, as of the same read.
+// the page. feed contains the endpoint too, as of the same read.
 type pageResult struct {
 	cursor     *cursor
 	generation int

@@ -42,7 +42,7 @@ func (s *testNode) waitForReplays(endpoint string) {
 	})
 }
 
-// TestReplayOfManyDeadLetters: each dead message arrives once, whatever a checkpoint holds.
+// TestReplayOfManyDeadLetters: each dead message arrives once, whatever a checkpoint contains.
 func TestReplayOfManyDeadLetters(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()

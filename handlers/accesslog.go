@@ -14,7 +14,7 @@ import (
 )
 
 // finish writes and counts a response, and writes the request's log line. Of what the caller sent, the line
-// holds only the request id. Paths hold license keys and tokens, so finish logs the pattern of the route instead.
+// has only the request id. Paths contain license keys and tokens, so finish logs the pattern of the route instead.
 func (s *Server) finish(r *request, answer document) {
 	r.write(answer)
 	if s.stopping.Load() {
@@ -120,7 +120,7 @@ func methodLabel(method []byte) string {
 	return otherMethod
 }
 
-// unknown logs an error that no caller may see. It logs only the types of the error, because the text may hold
+// unknown logs an error that no caller may see. It logs only the types of the error, because the text may contain
 // anything.
 func (l *accessLog) unknown(r *request, err error) {
 	var types []string

@@ -10,7 +10,7 @@ import (
 // accountRoutes are the functions of the routes of an account.
 type accountRoutes struct{ *Server }
 
-// account holds the settings of an account in a mode, the provider that charges its orders, how much the account stores
+// account has the settings of an account in a mode, the provider that charges its orders, how much the account stores
 // there, and its budget.
 type account struct {
 	AccountID         string                `json:"account_id"`
@@ -45,7 +45,7 @@ func (in *accountUpdate) check(c *checks) {
 	in.days = c.expiringDays("expiring_days", in.ExpiringDays)
 }
 
-func (c *checks) expiringDays(field string, in numbers) *licensing.ExpiringDays {
+func (c *rules) expiringDays(field string, in numbers) *licensing.ExpiringDays {
 	const most, last = licensing.MaxExpiringDays, licensing.MaxExpiringDay
 	if c.describe(field, Limits{MaxItems: most, Bounded: true, Minimum: 1, Maximum: last}) || !in.given {
 		return nil

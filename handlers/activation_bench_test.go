@@ -30,7 +30,7 @@ import (
 )
 
 // benchServer returns a server as in production, which logs warnings only and uses the real clock. Its
-// store holds one license. The returned request binds a device, so that all requests but the first only
+// store has one license. The returned request binds a device, so that all requests but the first only
 // read the license.
 func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
@@ -50,7 +50,7 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	comparison := nodetest.NewComparison(clocks.System())
-	nodetest.MeetNodes(comparison)
+	nodetest.CompareWith(comparison)
 	server = handlers.New(handlers.Config{
 		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, LicenseKeys: serviceKeys,
 			Clock: time.Now, Clocks: comparison,

@@ -111,7 +111,7 @@ func (c *checks) inheritedDemand(field string, in flag) bool {
 	return demanded || in.value
 }
 
-func (c *checks) apiKeyName(field string, in text) {
+func (c *rules) apiKeyName(field string, in text) {
 	switch {
 	case c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: maxAPIKeyName, Pattern: patternOneLine}):
 	case !in.given:
@@ -233,7 +233,7 @@ func (s keyRoutes) rotateAPIKey(ctx context.Context, c *call, in apiKeyRotation)
 }
 
 // overlap parses how long a replaced secret or license key stays valid; standard, if in is left out.
-func (c *checks) overlap(field string, in text, standard time.Duration) time.Duration {
+func (c *rules) overlap(field string, in text, standard time.Duration) time.Duration {
 	if c.describe(field, Limits{Format: formatDuration}) || !in.given {
 		return standard
 	}

@@ -29,6 +29,11 @@ func TestAppendedAnswer(t *testing.T) {
 		return timestamp(time.UnixMilli(milliseconds).In(zone))
 	})
 	rapid.Check(t, func(t *rapid.T) {
+		moment := moments.Draw(t, "moment")
+		if want := time.Time(moment).UTC().Format(`"` + timeFormat + `"`); !time.Time(moment).IsZero() &&
+			string(moment.appendTo(nil)) != want {
+			t.Fatalf("got %s, want %s", moment.appendTo(nil), want)
+		}
 		answer := &activation{
 			LicenseKey:     texts.Draw(t, "license_key"),
 			Status:         licensing.Status(texts.Draw(t, "status")),
@@ -41,6 +46,7 @@ func TestAppendedAnswer(t *testing.T) {
 			Mode:           licensing.Mode(texts.Draw(t, "mode")),
 			AccountID:      texts.Draw(t, "account_id"),
 			Entitlements:   json.RawMessage(rapid.SampledFrom([]string{"{}", `{"a":true,"b":"x"}`}).Draw(t, "entitlements")),
+			Receipt:        rapid.StringMatching("([0-9A-Za-z_.-]{9})?").Draw(t, "receipt"),
 		}
 		if rapid.Bool().Draw(t, "named") {
 			name := texts.Draw(t, "device_name")

@@ -10,7 +10,6 @@ import (
 
 	"licet/handlers"
 	"licet/internal/nodetest"
-	"licet/node/clocks"
 	"licet/node/service"
 	"licet/receipt"
 )
@@ -19,15 +18,15 @@ import (
 // and says why. It serves again once its clock agrees.
 func TestWrongClock(t *testing.T) {
 	t.Parallel()
-	comparison := nodetest.NewComparison(clocks.System())
+	comparison := nodetest.NewComparison(new(nodetest.Clock).Source)
 	s := newService(t, withDocs, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
 	license := s.license()
 	s.get(license).must(t, 0)
 	s.send("GET", "/readyz", "", "").must(t, 50300) // it has just started, and compared nothing
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	s.send("GET", "/readyz", "", "").must(t, 0)
 
-	nodetest.MeetNodes(comparison, 9*24*time.Hour, 9*24*time.Hour)
+	nodetest.CompareWith(comparison, 9*24*time.Hour, 9*24*time.Hour)
 	variable := regexp.MustCompile(`\{\w+\}`)
 	for _, r := range handlers.Routes() {
 		path := variable.ReplaceAllString(r.Pattern, license)
@@ -48,7 +47,7 @@ func TestWrongClock(t *testing.T) {
 		t.Errorf("licet_ready is %v", got)
 	}
 
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	s.get(license).must(t, 0)
 	s.send("GET", "/readyz", "", "").must(t, 0)
 }
@@ -57,12 +56,12 @@ func TestWrongClock(t *testing.T) {
 // revocations, as programs trust a list by its time, and new rollouts, which tell licenses by their time of issue.
 func TestClockInDoubt(t *testing.T) {
 	t.Parallel()
-	comparison := nodetest.NewComparison(clocks.System())
+	comparison := nodetest.NewComparison(new(nodetest.Clock).Source)
 	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
 	license := s.license()
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.CompareWith(comparison, 0)
 	s.receiptKeys()
-	nodetest.MeetNodes(comparison, -time.Hour)
+	nodetest.CompareWith(comparison, -time.Hour)
 	a := s.send("GET", revocationsPath, "", "").must(t, 50300)
 	if a.header.Get("Retry-After") == "" || a.header.Get("Cache-Control") != "no-store" ||
 		!strings.Contains(a.body, "clock") {
@@ -75,7 +74,7 @@ func TestClockInDoubt(t *testing.T) {
 		t.Errorf("%s %v", a.body, a.header)
 	}
 	s.send("GET", rollout, keyAll, "").must(t, 40408)
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.CompareWith(comparison, 0)
 	s.send("GET", revocationsPath, "", "").must(t, 0)
 	s.send("POST", rollout, keyAll, terms).must(t, 0)
 }
@@ -86,13 +85,13 @@ func TestClockInDoubt(t *testing.T) {
 // the receipts that a product adds.
 func TestClocksTooFarApart(t *testing.T) {
 	t.Parallel()
-	comparison := nodetest.NewComparison(clocks.System())
+	comparison := nodetest.NewComparison(new(nodetest.Clock).Source)
 	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
 	s.product("editor", `"max_devices":3,"receipt":true,"revocation_max_age":"PT10M",`+
 		`"trial":{"validity":"P14D","per":"device"}`).must(t, 0)
 	license := s.license()
 	s.send("PUT", "/v1/receipt_keys", keyAll, "").must(t, 50300) // the clock is not compared yet
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.CompareWith(comparison, 0)
 	s.receiptKeys()
 	asks := map[string]string{
 		"/v1/licenses/activate": `{"license_key":"` + license + `","device_id":"laptop","receipt":true}`,
@@ -103,7 +102,7 @@ func TestClocksTooFarApart(t *testing.T) {
 	}
 	s.activateFor(license, "pc", "")
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour, -5 * time.Minute, 5 * time.Minute} {
-		nodetest.MeetNodes(comparison, ahead) // of the other node
+		nodetest.CompareWith(comparison, ahead) // of the other node
 		for path, body := range asks {
 			a := s.send("POST", path, "", body).must(t, 50300)
 			if a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "clock") {
@@ -119,7 +118,7 @@ func TestClocksTooFarApart(t *testing.T) {
 		t.Errorf("%v devices are bound", got)
 	}
 	for _, ahead := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
-		nodetest.MeetNodes(comparison, ahead)
+		nodetest.CompareWith(comparison, ahead)
 		for path, body := range asks {
 			s.send("POST", path, "", body).must(t, 0)
 		}
@@ -134,11 +133,11 @@ func TestClocksTooFarApart(t *testing.T) {
 // other node, and no receipt for longer than revocation_max_age.
 func TestReceiptsOfTwoClocks(t *testing.T) {
 	t.Parallel()
-	comparison := nodetest.NewComparison(clocks.System())
+	comparison := nodetest.NewComparison(new(nodetest.Clock).Source)
 	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
 	s.product("editor", `"max_devices":3,"receipt":true,"revocation_max_age":"P1D"`).must(t, 0)
 	license := s.license()
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.CompareWith(comparison, 0)
 	root, err := receipt.ParseRoot(s.receiptKeys().text("root"))
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +170,7 @@ func TestReceiptsOfTwoClocks(t *testing.T) {
 			for _, node := range []int{ahead, behind, ahead} {
 				by := apart * time.Duration(node-right)
 				s.clock.advance(by)
-				nodetest.MeetNodes(comparison, apart*time.Duration(1-2*node)) // of the other node
+				nodetest.CompareWith(comparison, apart*time.Duration(1-2*node)) // of the other node
 				document := s.activateFor(license, "pc", `,"receipt":true`).text("receipt")
 				var set struct{ Signed string }
 				if err := json.Unmarshal([]byte(s.send("GET", keySetPath, "", "").body), &set); err != nil {

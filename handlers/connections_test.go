@@ -217,7 +217,9 @@ func TestUnusedConnectionsMakePlace(t *testing.T) {
 // TestBodiesOfAnAddress: the bodies that the server waits for are bounded, in all and by address.
 func TestBodiesOfAnAddress(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.MaxBodies = 192 << 10 })
+	s := newService(t, func(c *handlers.Config, _ *service.Config) {
+		c.MaxBodies, c.ReadTimeout = 192<<10, time.Minute
+	})
 	const length = 60_000
 	begin := func(from, head string) *visitor {
 		v, ok := s.visit(from)
@@ -232,7 +234,7 @@ func TestBodiesOfAnAddress(t *testing.T) {
 	bytes := func() float64 { return s.gather("licet_request_body_bytes").GetMetric()[0].GetGauge().GetValue() }
 	await := func(want float64) {
 		t.Helper()
-		for until := time.Now().Add(4 * time.Second); bytes() != want; time.Sleep(time.Millisecond) {
+		for until := time.Now().Add(20 * time.Second); bytes() != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("%v bytes of bodies, want %v", bytes(), want)
 			}

@@ -111,7 +111,7 @@ func syntax(err error) error {
 	}
 }
 
-// duplicate is the error for a member that comes twice in an object. Its field is the member of the body that holds the
+// duplicate is the error for a member that comes twice in an object. Its field is the member of the body that has the
 // object.
 func duplicate(at *jsontext.SyntacticError) error {
 	problem := fmt.Sprintf("comes twice in its object, at byte %d", at.ByteOffset)

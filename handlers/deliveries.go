@@ -112,9 +112,9 @@ func (in *replayRequest) check(c *checks) {
 			c.add("dead", "must be true, or left out")
 		}
 	case in.Since.given && !in.Until.given:
-		c.add("until", "is required along with since")
+		c.add("until", "is required if since is set")
 	case !in.Until.given:
-		c.add("event_id", "is required, unless until or dead is given")
+		c.add("event_id", "is required unless until or dead is set")
 	}
 	c.eventID("event_id", in.EventID)
 	c.eventID("since", in.Since)
@@ -147,15 +147,15 @@ func (s webhookRoutes) replayWebhook(ctx context.Context, c *call, in replayRequ
 }
 
 // alone demands that none of the other members is given.
-func (c *checks) alone(field string, others ...bool) {
+func (c *rules) alone(field string, others ...bool) {
 	if slices.Contains(others, true) {
-		c.add(field, "must not be given along with another member")
+		c.add(field, "can't be combined with another member")
 	}
 }
 
 // eventID checks a reference to an event. An empty reference is refused, since it would count as
 // missing.
-func (c *checks) eventID(field string, in text) {
+func (c *rules) eventID(field string, in text) {
 	if !c.describe(field, Limits{MinLength: 1, MaxLength: maxListCursor}) &&
 		in.given && (in.value == "" || len(in.value) > maxListCursor) {
 		c.add(field, "must be an event's id")
@@ -163,7 +163,7 @@ func (c *checks) eventID(field string, in text) {
 }
 
 const (
-	// maxPings bounds the concurrent test messages of the node. Each holds a request until its receiver
+	// maxPings bounds the concurrent test messages of the node. Each keeps a request open until its receiver
 	// responds, for at most 15 seconds.
 	maxPings = 64
 	// maxOwnerPings bounds the concurrent test messages of one account in one mode.

@@ -187,7 +187,7 @@ func (in *productDescription) checkDeviceTerms(c *checks) {
 // maxDeviceChanges bounds the changes of devices in a month that a product may allow.
 const maxDeviceChanges = 1000
 
-func (c *checks) deviceMatch(field string, in object) licensing.DeviceMatch {
+func (c *rules) deviceMatch(field string, in object) licensing.DeviceMatch {
 	if c.describe(field, Limits{}) || !in.given {
 		return licensing.DeviceMatch{}
 	}
@@ -203,7 +203,7 @@ func (c *checks) deviceMatch(field string, in object) licensing.DeviceMatch {
 }
 
 // components checks the components of a device.
-func (c *checks) components(field string, in object) licensing.Components {
+func (c *rules) components(field string, in object) licensing.Components {
 	if c.describe(field, Limits{MaxProperties: licensing.MaxComponents, MaxNameLength: licensing.MaxComponentName}) ||
 		!in.given {
 		return ""

@@ -24,7 +24,7 @@
 //	keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates)
 //
 // A request type is a struct. Its fields are the inputs of the route, with the tags json, path,
-// query or form; its check method holds the rules. The function sees nothing else of the request
+// query or form; its check method has the rules. The function sees nothing else of the request
 // but who calls (request.go). [Routes] describes all routes from these types.
 //
 // The structs with json tags here are what the service reads and writes. Programs that call the service use the
@@ -63,25 +63,21 @@
 //	endpoint.go      the adapter between requests and the functions of routes
 //	envelope.go      JSON of responses, and the encoder for activations, which appends to a buffer
 //	errors.go        the table of errors
-//	eventdata.go     events as responses and webhooks show them
-//	events.go        the feed, and the history of licenses and orders
-//	idempotency.go   Idempotency-Key
-//	inputs.go        the field types of request types
+//	events.go        the feed, the history of licenses and orders; events as responses and webhooks show them
+//	inputs.go        the field types of request types, and the header Idempotency-Key
 //	licenses.go      licenses as responses show them, lookups, grants; metadata and entitlements
 //	lifecycle.go     changes of licenses: suspend, reinstate, revoke, renew, reissue, update
 //	listing.go       the routes of lists, and the cursors of their pages
 //	orders.go        orders and redactions
 //	subscriptions.go terms of subscriptions; cancel, resume and change subscriptions
-//	payments.go      lists of the payments of an order, reports of sales, payments of test mode without a buyer
-//	callbacks.go     callbacks of payment providers
+//	payments.go      payments of an order, reports of sales, sandbox payments, callbacks of providers
 //	pay.go           the routes of the pay page: buttons, redirects, headers; texts about refused requests
-//	products.go      products
+//	products.go      products, and rollouts of their terms
 //	ratelimit.go     rate limits and their headers
 //	refusal.go       the listener; refused connections; refusals before fasthttp
 //	request.go       a request in progress, and the steps that all routes share
 //	requesttype.go   request types, compiled; limits of their inputs; media types of their bodies
 //	responses.go     the limit on the bytes of responses that have not left yet
-//	rollouts.go      rollouts of the terms of products
 //	routes.go        the list of routes: one row each
 //	routetable.go    request targets, their routes, limits of bodies; the routes as generators and tests see them
 //	selfservice.go   activate, validate and deactivate

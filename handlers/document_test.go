@@ -31,7 +31,7 @@ var (
 )
 
 // links returns the links of a part of a document, by place: references to other parts, and addresses. Schemas and
-// examples hold values, which are not links.
+// examples contain values, which are not links.
 func links(place string, part any) (references, addresses map[string]string) {
 	references, addresses = make(map[string]string), make(map[string]string)
 	add := func(place string, part any) {

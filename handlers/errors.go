@@ -29,8 +29,8 @@ var (
 	}
 	errTrialNeedsKey = &licensing.Error{
 		Reason: reasonUnauthenticated,
-		Message: "this product may be tried once for an e-mail address, which takes an API key: have your server " +
-			"send the request, with Authorization: Bearer <API_KEY>",
+		Message: "this product offers one trial for each e-mail address, and such a trial needs an API key: let your " +
+			"server send the request with Authorization: Bearer <API_KEY>",
 	}
 	errBadAPIKey = &licensing.Error{
 		Reason:  reasonUnauthenticated,
@@ -121,7 +121,7 @@ type kind struct {
 
 func (k kind) code() int { return k.status*100 + k.n }
 
-// errorTable holds the HTTP form of each reason.
+// errorTable contains the HTTP form of each reason.
 type errorTable map[licensing.Reason]kind
 
 // kinds returns the table of reasons. Reasons and codes never change.

@@ -122,7 +122,8 @@ var goldenCases = []struct {
 	}},
 	{"receipt_file", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: "/v1/receipts",
-			body: `{"request":` + quoted(request(s.t, s.license(), "lab-7")) + `,"receipt_seconds":86400}`}
+			body: `{"request":` + quoted(request(s.t, s.license(), "lab-7")) +
+				`,"lease_seconds":86400,"receipt_seconds":86400}`}
 	}},
 	{"receipt_files", nil, func(s *fixture) wire {
 		key, revoked := s.license(), s.license()

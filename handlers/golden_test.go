@@ -188,7 +188,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// pinned are the golden files that hold every byte of the response, one for each JSON encoder. In the
+// pinned are the golden files that contain every byte of the response, one for each JSON encoder. In the
 // other files, the JSON of the body is indented.
 var pinned = []string{"activate", "order_full"}
 

@@ -17,21 +17,21 @@ import (
 	"licet/node/store"
 )
 
-// watchedStore counts the requests about records, and panics on a request about the poisoned one.
-type watchedStore struct {
+// countingStore counts the requests about records, and panics on a request about the poisoned one.
+type countingStore struct {
 	store.Store
 	calls  atomic.Int64
 	poison atomic.Value // a licensing.Ref
 }
 
-func watched(w *watchedStore) option {
+func counting(w *countingStore) option {
 	return func(_ *handlers.Config, c *service.Config) {
 		w.Store = c.Records.(store.Store)
 		c.Records, c.Queries, c.Keys, c.Sweeps, c.Events = w, w, w, w, w
 	}
 }
 
-func (w *watchedStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+func (w *countingStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	w.calls.Add(1)
 	for _, want := range wants {
 		if want.Ref == w.poison.Load() {
@@ -41,12 +41,12 @@ func (w *watchedStore) Load(ctx context.Context, wants ...store.Want) ([]store.S
 	return w.Store.Load(ctx, wants...)
 }
 
-func (w *watchedStore) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+func (w *countingStore) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	w.calls.Add(1)
 	return w.Store.Commit(ctx, change)
 }
 
-func (w *watchedStore) ReadLicense(
+func (w *countingStore) ReadLicense(
 	ctx context.Context, key licensing.LicenseKey, page store.DevicePage,
 ) (*store.LicenseView, error) {
 	w.calls.Add(1)
@@ -56,7 +56,7 @@ func (w *watchedStore) ReadLicense(
 	return w.Store.ReadLicense(ctx, key, page)
 }
 
-func (w *watchedStore) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
+func (w *countingStore) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
 	w.calls.Add(1)
 	return w.Store.OrderOwner(ctx, orderNo)
 }
@@ -65,8 +65,8 @@ func (w *watchedStore) OrderOwner(ctx context.Context, orderNo string) (licensin
 // licenses, requests on the same connection, and later requests for the same license.
 func TestPanicFailsOneRequest(t *testing.T) {
 	t.Parallel()
-	store := &watchedStore{}
-	s := newService(t, watched(store))
+	store := &countingStore{}
+	s := newService(t, counting(store))
 	bad := s.license()
 	good := make([]string, 16)
 	for i := range good {
@@ -115,8 +115,8 @@ func TestPanicFailsOneRequest(t *testing.T) {
 // Every route with a JSON body refuses invalid JSON before it calls the store. The connection stays usable.
 func TestBadJSONNeverReachesTheStore(t *testing.T) {
 	t.Parallel()
-	store := &watchedStore{}
-	s := newService(t, watched(store))
+	store := &countingStore{}
+	s := newService(t, counting(store))
 	key := s.license()
 	routes := []struct{ path, member, escaped, rest string }{
 		{"/v1/licenses/activate", `"device_id":"d"`, `"device_\u0069d":"d"`, `,"license_key":"` + key + `"`},

@@ -8,7 +8,6 @@ import (
 
 	"licet/handlers"
 	"licet/internal/nodetest"
-	"licet/node/clocks"
 	"licet/node/service"
 )
 
@@ -73,7 +72,7 @@ func TestLeases(t *testing.T) {
 // a lease lasts, with 50300, to be tried again. Trials with leases are such requests.
 func TestLeasesByWrongClock(t *testing.T) {
 	t.Parallel()
-	comparison := nodetest.NewComparison(clocks.System())
+	comparison := nodetest.NewComparison(new(nodetest.Clock).Source)
 	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
 	key := s.leased()
 	s.product("editor", `"max_devices":2,"device_mode":"leased","lease_seconds":600,`+
@@ -92,14 +91,38 @@ func TestLeasesByWrongClock(t *testing.T) {
 			}
 		}
 	}
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	ask(0)
-	nodetest.MeetNodes(comparison, 9*24*time.Hour) // of two nodes that differ, nothing shows which is right
+	nodetest.CompareWith(comparison, 9*24*time.Hour) // of two nodes that differ, nothing shows which is right
 	ask(50300)
 	s.get(key).must(t, 0)
 	s.send("POST", "/v1/licenses/deactivate", "", body).must(t, 0)
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	s.send("POST", "/v1/licenses/activate", "", body).must(t, 0)
+}
+
+// TestLeaseOfTrial: a trial of a product with leases takes its first lease for the length that the request asks for, as
+// an activation does.
+func TestLeaseOfTrial(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"max_devices":2,"device_mode":"leased","lease_seconds":600,"max_lease_seconds":86400,`+
+		`"trial":{"validity":"P7D","per":"device"}`).must(t, 0)
+	for _, c := range []struct {
+		members string
+		seconds float64
+	}{
+		{`"device_id":"a"`, 600},
+		{`"device_id":"b","lease_seconds":3600`, 3600},
+		{`"device_id":"c","lease_seconds":86401`, 86400},
+		{`"device_id":"c","lease_seconds":600`, 86400}, // an end never moves back
+	} {
+		got := s.trial("", `"account_id":"acct_acme",`+c.members).must(t, 0)
+		if got.data["lease_remaining_seconds"] != c.seconds {
+			t.Errorf("%s: %s", c.members, got.body)
+		}
+	}
+	s.trial("", `"account_id":"acct_acme","device_id":"d","lease_seconds":29`).must(t, 42200)
 }
 
 // TestLeaseTerms: a product has all terms of leases, or none.

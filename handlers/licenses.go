@@ -191,7 +191,7 @@ func (in *grant) check(c *checks) {
 	c.email("buyer_email", in.BuyerEmail, false)
 	c.customerReference("customer_reference", in.Reference)
 	if in.ExternalKey.given && in.Quantity.given && in.Quantity.value != 1 {
-		c.add("quantity", "must be 1 along with external_key, which names one license")
+		c.add("quantity", "must be 1 if external_key is set: external_key names one license")
 	}
 	most := maxGrantMetadata / max(int(in.Quantity.value), 1)
 	if len(in.Metadata.value)+len(in.entitlements) > most {
@@ -244,7 +244,7 @@ func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (gr
 }
 
 // metadata checks an object whose members belong to the client.
-func (c *checks) metadata(field string, in object) {
+func (c *rules) metadata(field string, in object) {
 	if !c.describe(field, Limits{MaxProperties: licensing.MaxMetadataMembers, MaxNameLength: maxMetadataName}) {
 		c.members(field, in, func(members, _ int) bool { return members <= licensing.MaxMetadataMembers })
 	}
@@ -252,13 +252,13 @@ func (c *checks) metadata(field string, in object) {
 
 // metadataPatch checks a merge patch for metadata. Members that are null remove members, and so
 // don't count. The patched metadata may have less room left.
-func (c *checks) metadataPatch(field string, in object) {
+func (c *rules) metadataPatch(field string, in object) {
 	if !c.describe(field, Limits{MaxNameLength: maxMetadataName}) {
 		c.members(field, in, func(members, nulls int) bool { return members-nulls <= licensing.MaxMetadataMembers })
 	}
 }
 
-func (c *checks) members(field string, in object, fit func(members, nulls int) bool) {
+func (c *rules) members(field string, in object, fit func(members, nulls int) bool) {
 	if !in.given {
 		return
 	}
@@ -306,7 +306,7 @@ func memberNames(compact string) (names []string, nulls int, err error) {
 }
 
 // entitlements checks entitlements of a product, or, with nulls, of a license.
-func (c *checks) entitlements(field string, in object, nulls bool) licensing.Entitlements {
+func (c *rules) entitlements(field string, in object, nulls bool) licensing.Entitlements {
 	if c.describe(field, Limits{MaxProperties: licensing.MaxEntitlements}) || !in.given {
 		return ""
 	}
@@ -321,7 +321,7 @@ func (c *checks) entitlements(field string, in object, nulls bool) licensing.Ent
 }
 
 // ownEntitlements checks a license's own entitlements, or changes of them.
-func (c *checks) ownEntitlements(field string, in object) licensing.Entitlements {
+func (c *rules) ownEntitlements(field string, in object) licensing.Entitlements {
 	own := c.entitlements(field, in, true)
 	if problem := own.OwnProblem(); problem != "" {
 		c.add(field, problem)

@@ -80,9 +80,9 @@ func (in *renewal) check(c *checks) {
 	in.extend = c.period("extend", in.Extend)
 	switch {
 	case !in.ExpiresAt.given && !in.Extend.given:
-		c.add("expires_at", "is required, unless extend is given")
+		c.add("expires_at", "is required unless extend is set")
 	case in.ExpiresAt.given && in.Extend.given:
-		c.add("extend", "must not be given along with expires_at")
+		c.add("extend", "can't be combined with expires_at")
 	}
 }
 

@@ -107,7 +107,7 @@ func (q *pageQuery) checkPage(c *checks) {
 }
 
 // limit checks how many items a page may have, and returns that.
-func (c *checks) limit(in param, standard, most int) int {
+func (c *rules) limit(in param, standard, most int) int {
 	const field = "limit"
 	if c.describe(field, Limits{Bounded: true, Minimum: 1, Maximum: int64(most)}) || !in.given {
 		return standard

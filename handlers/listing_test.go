@@ -21,7 +21,7 @@ func (s *fixture) list(path, plural, member string, query string, limit int) (va
 		a := s.send("GET", fmt.Sprintf("%s?limit=%d&%s%s", path, limit, query, next), keyAll, "").must(s.t, 0)
 		items := a.data[plural].([]any)
 		if len(items) > limit {
-			s.t.Fatalf("%s %s: a page of %d holds %d", path, query, limit, len(items))
+			s.t.Fatalf("%s %s: a page of %d has %d", path, query, limit, len(items))
 		}
 		for _, item := range items {
 			value, _ := item.(map[string]any)[member].(string)

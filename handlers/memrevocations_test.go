@@ -28,7 +28,7 @@ func (s *memStore) ReadRevocations(
 ) (store.Revocations, error) {
 	defer s.read()()
 	s.listReads++
-	list := store.Revocations{Revision: max(s.revision, 1), Whole: want.After == 0}
+	list := store.Revocations{Revision: max(s.revision, 1), Complete: want.After == 0}
 	for _, e := range s.revocations {
 		if e.owner != owner {
 			continue

@@ -149,7 +149,7 @@ func (in *newOrder) check(c *checks) {
 			c.add("upgrade_of", "must be left out of a free order: paying upgrades a trial")
 		}
 		if in.Quantity.value > 1 {
-			c.add("quantity", "must be 1 along with upgrade_of, which names one license")
+			c.add("quantity", "must be 1 if upgrade_of is set: upgrade_of names one license")
 		}
 	}
 	outside := string(licensing.ProviderOutside)
@@ -259,7 +259,7 @@ func (in *refundRequest) check(c *checks) {
 	case in.Invoice.value == "":
 		c.add("invoice", "must not be empty")
 	case in.Reason.given:
-		c.add("invoice", "must be sent without reason: that is the reason of the status of the order, which stays")
+		c.add("invoice", "can't be combined with reason: the order keeps its status and the reason of that status")
 	default:
 		c.line("invoice", in.Invoice, maxPaymentReference)
 	}
@@ -352,9 +352,9 @@ func (in *buyerRedaction) check(c *checks) {
 	c.customerReference("customer_reference", in.Reference)
 	switch {
 	case !in.BuyerEmail.given && !in.Reference.given:
-		c.add("buyer_email", "is required, unless customer_reference is given")
+		c.add("buyer_email", "is required unless customer_reference is set")
 	case in.BuyerEmail.given && in.Reference.given:
-		c.add("customer_reference", "must not be given along with buyer_email")
+		c.add("customer_reference", "can't be combined with buyer_email")
 	}
 }
 

@@ -156,7 +156,7 @@ func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (docume
 	if elsewhere != "" {
 		return seeOther(elsewhere), nil
 	}
-	// Also if the order has a success_url: browsers hold a form's policy
+	// Also if the order has a success_url: browsers check a form's policy
 	// against every hop of a redirect, so only a link leads to foreign sites.
 	return seeOther(s.cfg.PublicURL + in.path()), nil
 }

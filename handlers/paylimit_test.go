@@ -31,7 +31,7 @@ func (p *shopTill) Look(_ context.Context, object payment.Object) (payment.State
 		URL: "https://till.example/" + object.ID[len("cs_"):]}, nil
 }
 
-// TestPayPageLimit: a buyer who holds the link of an order makes the service ask its payment provider only so often.
+// TestPayPageLimit: a buyer who has the link of an order makes the service ask its payment provider only so often.
 // Other orders are not disturbed, and the page stays readable.
 func TestPayPageLimit(t *testing.T) {
 	t.Parallel()

@@ -139,7 +139,7 @@ func newHanging(t *testing.T) *hanging {
 	return h
 }
 
-// TestPingsAreBounded: receivers that hang hold a few requests of their owner, and none of other owners. A shutdown
+// TestPingsAreBounded: receivers that hang occupy a few requests of their owner, and none of other owners. A shutdown
 // ends the waiting requests.
 func TestPingsAreBounded(t *testing.T) {
 	t.Parallel()

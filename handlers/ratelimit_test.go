@@ -604,16 +604,16 @@ func TestUnknownLicensesAtOnce(t *testing.T) {
 			}
 		})
 	}
-	held := 0
+	underWay := 0
 	for range sent {
 		select {
 		case <-began:
-			held++
+			underWay++
 		case <-refused:
 		}
 	}
-	if held < 1000 || held > limit/3+1 {
-		t.Errorf("%d look-ups of one address are under way", held)
+	if underWay < 1000 || underWay > limit/3+1 {
+		t.Errorf("%d look-ups of one address are under way", underWay)
 	}
 	s.store.onRead(nil)
 	s.sendWire(look(sent).from("203.0.113.2")).must(t, 40401)

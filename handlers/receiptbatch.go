@@ -22,11 +22,13 @@ const (
 
 // receiptBatch brings the requests of devices without network.
 type receiptBatch struct {
-	Requests       texts   `json:"requests"`
+	Requests texts `json:"requests"`
+	leaseRequest
 	ReceiptSeconds integer `json:"receipt_seconds"`
 }
 
 func (in *receiptBatch) check(c *checks) {
+	in.leaseRequest.check(c)
 	c.integer("receipt_seconds", in.ReceiptSeconds, false, leastReceipt, mostReceipt)
 	switch n := len(in.Requests.value); {
 	case c.describe("requests", Limits{Required: true, MinItems: 1, MaxItems: maxReceiptBatch}):
@@ -61,7 +63,8 @@ func (s endUserRoutes) makeReceiptFiles(ctx context.Context, c *call, in receipt
 		file, err := receiptFile{}, error(licensing.ErrOverloaded)
 		if size < maxReceiptFiles {
 			file, err = s.makeOne(ctx, c, i, receiptFileRequest{
-				Request: text{value: request, given: true}, ReceiptSeconds: in.ReceiptSeconds,
+				Request: text{value: request, given: true}, leaseRequest: in.leaseRequest,
+				ReceiptSeconds: in.ReceiptSeconds,
 			})
 		}
 		c.decisions = counted

@@ -93,7 +93,7 @@ func TestBadReceiptRequests(t *testing.T) {
 		"two":     {good + good, "two armored texts"},
 		"release": {strings.ReplaceAll(good, "LICET REQUEST", "LICET RELEASE"), "a licet release"},
 		"no device, and a key without a nonce": {request(t, key, "", func(r *receipt.Request) { r.Nonce = "" }),
-			"device_id is required; nonce is required along with device_key"},
+			"device_id is required; nonce is required if device_key is set"},
 		"bad key": {request(t, key, "lab-7", func(r *receipt.Request) { r.DeviceKey = "x" }), "device_key"},
 		"bad component": {request(t, key, "lab-7", func(r *receipt.Request) {
 			r.Components = map[string]string{"disk": "serial"}
@@ -146,4 +146,65 @@ func TestReceiptFilesInReserve(t *testing.T) {
 	s.store.fill(store.SpaceReserve)
 	s.makeFile("", request(t, key, "lab-8"), "").must(t, 50300)
 	s.makeFile("", request(t, key, "lab-7"), "").must(t, 0)
+}
+
+// TestReceiptFilesOfLeases: a device without network borrows a lease of the length that its request's carrier asks for,
+// and gives it back by a release.
+func TestReceiptFilesOfLeases(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.leased()
+	root, err := receipt.ParseRoot(s.receiptKeys().text("root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(what, text, device string, length time.Duration) (document string) {
+		t.Helper()
+		file, err := receipt.ParseFile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := receipt.Verifier{Root: root, DeviceID: device}
+		r, err := v.VerifyFile(file, s.clock.Now())
+		if err != nil || r.LeaseEndsAt == nil || time.Duration(r.ExpiresAt-r.IssuedAt)*time.Second != length {
+			t.Errorf("%s: %+v, %v, want a receipt for %v", what, r, err, length)
+		}
+		return file.Receipt
+	}
+	file := func(device, members string) string {
+		t.Helper()
+		return s.makeFile("", request(t, key, device), members).must(t, 0).text("receipt_file")
+	}
+	good("the product's length", file("lab-7", ""), "lab-7", 10*time.Minute)
+	borrowed := good("a day", file("lab-7", `,"lease_seconds":86400`), "lab-7", 24*time.Hour)
+	got := s.send("POST", "/v1/receipts/batch", "", `{"requests":[`+quoted(request(t, key, "lab-8"))+
+		`],"lease_seconds":3600}`).must(t, 0)
+	var batch struct {
+		Data struct{ Results []batchResult }
+	}
+	if err := json.Unmarshal([]byte(got.body), &batch); err != nil || batch.Data.Results[0].File == nil {
+		t.Fatalf("%s: %v", got.body, err)
+	}
+	good("in a batch", batch.Data.Results[0].File.ReceiptFile, "lab-8", time.Hour)
+	for _, refused := range []answer{
+		s.makeFile("", request(t, key, "lab-7"), `,"lease_seconds":29`),
+		s.send("POST", "/v1/receipts/batch", "",
+			`{"requests":[`+quoted(request(t, key, "lab-7"))+`],"lease_seconds":29}`),
+	} {
+		if !strings.Contains(refused.must(t, 42200).body, `"field":"lease_seconds"`) {
+			t.Errorf("a lease of 29 seconds: %s", refused.body)
+		}
+	}
+
+	s.clock.advance(2 * time.Hour)
+	if n := s.get(key).data["current_devices"]; n != float64(1) {
+		t.Errorf("after two hours %v devices have a lease, want the device that has borrowed one for a day", n)
+	}
+	release, err := (&receipt.Release{Receipt: borrowed, IssuedAt: 1}).Sign(labKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.carry(release).must(t, 0); got.data["removed"] != true || got.data["current_devices"] != float64(0) {
+		t.Errorf("the release: %s", got.body)
+	}
 }

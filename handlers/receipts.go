@@ -37,7 +37,7 @@ func (in *receiptRequest) check(c *checks) {
 	case receipt.KeyIDOf(in.DeviceKey.value) == "":
 		c.add("device_key", "must be an Ed25519 public key: 32 bytes in base64url, 43 characters")
 	case !in.Nonce.given:
-		c.add("nonce", "is required along with device_key")
+		c.add("nonce", "is required if device_key is set")
 	}
 }
 
@@ -79,9 +79,11 @@ func (s *Server) sign(
 		Nonce: in.Nonce.value, DeviceKey: receipt.KeyIDOf(in.DeviceKey.value),
 	}
 	if has := entitled.At(l.TermsSince(), now); has != "" {
-		if err := json.Unmarshal([]byte(has), &r.Entitlements); err != nil {
+		var entitlements map[string]json.RawMessage // so that r stays on the stack
+		if err := json.Unmarshal([]byte(has), &entitlements); err != nil {
 			return "", err
 		}
+		r.Entitlements = entitlements
 	}
 	r.ID = receiptID(&r)
 	return r.Sign(signer.Signing(issued))
@@ -106,13 +108,13 @@ func receiptID(r *receipt.Receipt) string {
 		of = append(of, rand.Text()...)
 	}
 	sum := sha256.Sum256(of)
-	return "rcp_" + receiptIDs.EncodeToString(sum[:16])
+	return string(receiptIDs.AppendEncode(append(make([]byte, 0, 32), "rcp_"...), sum[:16]))
 }
 
 var receiptIDs = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // receiptPeriod parses a time of receipts of a product, in seconds; 0: left out.
-func (c *checks) receiptPeriod(field string, in text) uint32 {
+func (c *rules) receiptPeriod(field string, in text) uint32 {
 	p := c.period(field, in)
 	if p.IsZero() {
 		return 0
@@ -141,13 +143,15 @@ func periodText(length time.Duration) string {
 
 // receiptFileRequest brings the request of a device without network.
 type receiptFileRequest struct {
-	Request        text    `json:"request"`
+	Request text `json:"request"`
+	leaseRequest
 	ReceiptSeconds integer `json:"receipt_seconds"`
 
 	activation activationRequest // what the device asks for
 }
 
 func (in *receiptFileRequest) check(c *checks) {
+	in.leaseRequest.check(c)
 	c.integer("receipt_seconds", in.ReceiptSeconds, false, leastReceipt, mostReceipt)
 	if c.describe("request", Limits{Required: true}) {
 		return
@@ -173,7 +177,7 @@ func (in *receiptFileRequest) check(c *checks) {
 	if len(problems) > 0 {
 		c.add("request", notGood+strings.Join(problems, "; "))
 	}
-	in.activation.ReceiptSeconds = in.ReceiptSeconds
+	in.activation.leaseRequest, in.activation.ReceiptSeconds = in.leaseRequest, in.ReceiptSeconds
 }
 
 // activationFor returns the activation that a device without network asks for.

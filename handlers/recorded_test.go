@@ -20,7 +20,7 @@ import (
 	"licet/metrics"
 )
 
-// unlisted returns the responses that the counters of a service hold, and that the table of routes does not list for
+// unlisted returns the responses that the counters of a service have, and that the table of routes does not list for
 // their routes. A known path with another method has no route: the response to such a request names the method, or a
 // fault that comes before the method.
 func unlisted(t *testing.T, registry *prometheus.Registry) (found []string) {

@@ -16,9 +16,9 @@ import (
 )
 
 // routeRefusal refuses the requests of one route before fasthttp reads them, while the node is full
-// or has no place left for the license's owner. In a flood the node refuses most requests, and
-// whatever that costs, the other requests lack. A request that is not in the plainest form reaches
-// dispatch, which refuses it too.
+// or has no place left for the license's owner. In a flood the node refuses most requests, so an
+// early refusal leaves more processor time for the other requests. A request that is not in the
+// plainest form reaches dispatch, which refuses it too.
 type routeRefusal struct {
 	*connection.Refusal
 	method    string
@@ -71,7 +71,7 @@ func (f *refusals) refuse(request []byte) (response []byte) {
 	// A server that shuts down must close the connection too.
 	node := f.server.cfg.Node
 	full := node.Full()
-	if !full && !node.Crowded() || f.server.stopping.Load() {
+	if !full && !node.HalfFull() || f.server.stopping.Load() {
 		return nil
 	}
 	for _, r := range f.routes {

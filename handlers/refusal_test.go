@@ -302,7 +302,7 @@ func TestFullNodeAnswers(t *testing.T) {
 // node has counted and logged every refusal, and no refusal holds a place.
 func TestServesAfterRefusals(t *testing.T) {
 	t.Parallel()
-	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 200 * time.Millisecond })
+	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 2 * time.Second })
 	key := s.license()
 	before := len(s.log.requests(t))
 	free := s.fill()
@@ -381,7 +381,7 @@ func TestRefusesNoHeadBeforeItsChunks(t *testing.T) {
 func TestClosesIdleAfterRefusal(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) {
-		c.ReadTimeout, c.IdleTimeout = time.Minute, 100*time.Millisecond
+		c.ReadTimeout, c.IdleTimeout = time.Minute, 2*time.Second
 	})
 	s.fill()
 	c := s.dial()
@@ -403,7 +403,7 @@ func TestClosesIdleAfterRefusal(t *testing.T) {
 func TestClosesUnreadAfterRefusal(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest,
-		func(c *handlers.Config, _ *service.Config) { c.WriteTimeout = 200 * time.Millisecond })
+		func(c *handlers.Config, _ *service.Config) { c.WriteTimeout = 2 * time.Second })
 	s.fill()
 	near, far := net.Pipe() // holds nothing back, so that a write waits for its reader
 	t.Cleanup(func() { _ = near.Close() })
@@ -423,7 +423,7 @@ func TestClosesUnreadAfterRefusal(t *testing.T) {
 	c.write(activationText("{}"))
 	select {
 	case <-served:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("still waits for its client to read")
 	}
 }

@@ -249,8 +249,8 @@ func decodeSegments(ctx *fasthttp.RequestCtx) (map[string]string, bool) {
 	return values, ok
 }
 
-// call is what the function of a route sees of a request beside the request type: who calls. The
-// function notes in it what the response says beside the answer.
+// call has the caller of a request. The function of a route gets call with the request type, and sets
+// the fields that change the response beside the answer.
 type call struct {
 	fast *fasthttp.RequestCtx
 	id   string

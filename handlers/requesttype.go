@@ -13,7 +13,7 @@ import (
 	"licet/licensing"
 )
 
-// Location is the part of a request that holds an input.
+// Location is the part of a request that contains an input.
 type Location string
 
 // The parts of a request.
@@ -23,7 +23,7 @@ const (
 	InBody  Location = "body"
 )
 
-// inputField is a field of a request type that holds an input.
+// inputField is a field of a request type that contains an input.
 type inputField struct {
 	name  string
 	in    Location
@@ -144,13 +144,20 @@ const (
 	formatURL        = "uri"
 )
 
-// checks checks the inputs of one request. The methods are the rules for inputs: each either
-// notes what is wrong with a value, or, while limits is set, notes what the rule demands. The
-// check method of a request type therefore calls every rule, whatever the request holds.
+// checks checks the inputs of one request. Its own methods are the rules that depend on the server or on the caller.
 type checks struct {
+	rules
 	server *Server
 	caller *licensing.APIKey // nil: an end user
+}
 
+// rules are the rules for inputs that depend on nothing but the values. Each method either notes what is wrong with a
+// value, or, while limits is set, notes what the rule demands. The check method of a request type therefore calls every
+// rule, whatever the request contains.
+type rules struct{ problems }
+
+// problems collects what is wrong with the inputs of a request, or the limits of the inputs.
+type problems struct {
 	fields  []licensing.FieldProblem // one for each invalid input
 	late    []licensing.FieldProblem // times that have passed; see once
 	refused error                    // wins over all fields
@@ -162,7 +169,7 @@ type checks struct {
 func (c *checks) owner() licensing.Owner { return ownerOf(c.caller) }
 
 // describe records the limits of an input, and reports whether limits are all that is wanted.
-func (c *checks) describe(field string, l Limits) bool {
+func (c *problems) describe(field string, l Limits) bool {
 	if c.limits == nil {
 		return false
 	}
@@ -172,7 +179,7 @@ func (c *checks) describe(field string, l Limits) bool {
 
 // limitsOf returns the limits of the inputs of a request type, by name.
 func limitsOf(request any) map[string]Limits {
-	c := checks{limits: make(map[string]Limits)}
+	c := checks{rules: rules{problems{limits: make(map[string]Limits)}}}
 	if request, ok := request.(checked); ok {
 		request.check(&c)
 	}
@@ -180,14 +187,14 @@ func limitsOf(request any) map[string]Limits {
 }
 
 // refuse makes an error the answer, unless an earlier one is.
-func (c *checks) refuse(err error) {
+func (c *problems) refuse(err error) {
 	if c.refused == nil && c.limits == nil {
 		c.refused = err
 	}
 }
 
 // err returns what is wrong with the request; nil if nothing is.
-func (c *checks) err() error {
+func (c *problems) err() error {
 	if c.refused != nil {
 		return c.refused
 	}

@@ -26,7 +26,7 @@ type responses struct {
 	shed  prometheus.Counter // counts refused requests
 }
 
-// refuseIfOver refuses a request that changes something, if its owner holds more than is still free. Such
+// refuseIfOver refuses a request that changes something, if its owner has more than is still free. Such
 // a request could not be refused once its response is known.
 func (p *responses) refuseIfOver(r *request) error {
 	if isRead(r.fast) || !p.bytes.Over(r.owner()) {

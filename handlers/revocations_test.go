@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/depth"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -216,10 +217,11 @@ func sha256Name(i int) licensing.RevocationName {
 // TestSizeOfRevocations: a list has the size that the reference states, programs take the longest list, and there is no
 // longer one.
 func TestSizeOfRevocations(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	s := newService(t)
 	s.product("editor", `"revocation_max_age":"PT1M"`).must(t, 0)
-	held := s.activateFor(s.license(), "pc", `,"receipt":true`).text("receipt")
+	text := s.activateFor(s.license(), "pc", `,"receipt":true`).text("receipt")
 	for _, c := range []struct {
 		entries int
 		size    string
@@ -232,7 +234,7 @@ func TestSizeOfRevocations(t *testing.T) {
 			t.Errorf("a list of %d entries has %s MB, want %s", n, size, want)
 		}
 		var seen receipt.Seen
-		if why := s.revoked(held, "pc", &seen); why != "" {
+		if why := s.revoked(text, "pc", &seen); why != "" {
 			t.Errorf("with a list of %d entries, a receipt is refused: %s", n, why)
 		}
 	}
@@ -254,6 +256,7 @@ func TestSizeOfRevocations(t *testing.T) {
 
 // TestCostOfRevocations: whatever strangers ask for, a node reads a list once in five seconds and signs few documents.
 func TestCostOfRevocations(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	s := newService(t)
 	s.receiptKeys()
@@ -301,6 +304,7 @@ func TestCostOfRevocations(t *testing.T) {
 // TestLongIncrements: programs whose lists lack many entries share few increments. Where an increment would be as long,
 // the answer is the whole list.
 func TestLongIncrements(t *testing.T) {
+	depth.NotRaced(t)
 	t.Parallel()
 	s := newService(t)
 	s.receiptKeys()

@@ -174,7 +174,7 @@ func newServer(cfg Config, routes []route) *Server {
 		// limit must never apply.
 		Concurrency: cfg.MaxConnections + connection.Spare,
 
-		// Most connections are idle most of the time. Without ReduceMemoryUsage, each of them holds
+		// Most connections are idle most of the time. Without ReduceMemoryUsage, each of them keeps
 		// about 20 KiB of buffers. connection.Conn reads ahead to make up for the cost.
 		ReduceMemoryUsage:            true,
 		CloseOnShutdown:              true,

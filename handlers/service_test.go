@@ -98,7 +98,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// logBuffer holds what was logged.
+// logBuffer contains what was logged.
 type logBuffer struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -132,7 +132,7 @@ func (l *logBuffer) requests(t *testing.T) []map[string]any {
 	return lines
 }
 
-// fixedEntropy returns the same bytes in every run, so that golden files can hold keys and order
+// fixedEntropy returns the same bytes in every run, so that golden files can contain keys and order
 // numbers.
 type fixedEntropy struct {
 	mu     sync.Mutex

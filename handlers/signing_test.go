@@ -232,7 +232,7 @@ func TestUntouchedSignatures(t *testing.T) {
 
 // Errors of credentials win over an invalid signature. An invalid signature wins over errors of the scope and of the
 // request itself.
-func TestWhenASignatureIsJudged(t *testing.T) {
+func TestWhenSignaturesAreVerified(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
 	bad := []string{"Signature-Input", "x", "Signature", "x"}

@@ -27,7 +27,7 @@ type subscriptionEnd struct {
 func (in *subscriptionEnd) check(c *checks) { c.effect("at", in.At) }
 
 // effect checks when a change of a subscription takes effect.
-func (c *checks) effect(field string, in text) {
+func (c *rules) effect(field string, in text) {
 	switch {
 	case c.describe(field, Limits{Enum: []string{endsNow, endsAtPeriods}}) || !in.given:
 	case in.value != endsNow && in.value != endsAtPeriods:
@@ -138,7 +138,7 @@ func shortInterval(p licensing.Period) bool {
 const minBillingClock = 10 * time.Second
 
 // billing checks how a product is paid; an empty object: it is paid once.
-func (c *checks) billing(field string, in object) (terms licensing.Billing) {
+func (c *rules) billing(field string, in object) (terms licensing.Billing) {
 	if c.describe(field, Limits{MaxProperties: 2}) || !in.given || in.value == "{}" {
 		return terms
 	}

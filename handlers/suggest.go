@@ -90,7 +90,7 @@ func (t *routeTable) noRoute(method, path string) error {
 
 // noMethod is the error for a path of a resource that does not have the method. The message names a route with the
 // method and a similar path: a misspelled path may be that of a resource with a variable, as /v1/licenses/activat is.
-// The message names the pattern and not the path, which may hold a license key. For HEAD, see noRoute.
+// The message names the pattern and not the path, which may contain a license key. For HEAD, see noRoute.
 func (t *routeTable) noMethod(of *resource, method, path string) error {
 	method = getForHead(method)
 	message := of.pattern + " does not have this method: its methods are " + of.allow

@@ -15,8 +15,8 @@ import (
 	"licet/metrics/tracing"
 )
 
-// beginTrace begins the span of a request once its route is known. The span holds the pattern of the route, never the
-// path, which may hold a license key. Probes have no span: they are frequent and show nothing.
+// beginTrace begins the span of a request once its route is known. The span has the pattern of the route, never the
+// path, which may contain a license key. Probes have no span: they are frequent and show nothing.
 func (s *Server) beginTrace(r *request) {
 	if s.cfg.Tracer == nil {
 		return
@@ -100,7 +100,7 @@ const (
 	maxRequestID    = 128
 )
 
-// requestID returns the id that the caller gave its request, or a new one. The log holds the ids, so requestID
+// requestID returns the id that the caller gave its request, or a new one. The log contains the ids, so requestID
 // replaces an invalid id, and an id that looks like a secret of ours or contains one.
 func (s *Server) requestID(given []byte, now time.Time) string {
 	if len(given) == 0 {

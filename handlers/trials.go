@@ -27,7 +27,7 @@ type trialTerms struct {
 }
 
 // trial checks the terms of trials of a product; an empty object offers none.
-func (c *checks) trial(field string, in object) (terms licensing.TrialTerms, entitled licensing.Entitlements) {
+func (c *rules) trial(field string, in object) (terms licensing.TrialTerms, entitled licensing.Entitlements) {
 	if c.describe(field, Limits{MaxProperties: 4}) || !in.given {
 		return terms, ""
 	}
@@ -91,6 +91,7 @@ type trialRequest struct {
 	DeviceID   text `json:"device_id"`
 	DeviceName text `json:"device_name"`
 	BuyerEmail text `json:"buyer_email"`
+	leaseRequest
 	receiptRequest
 	DeviceComponents object `json:"device_components"`
 
@@ -104,6 +105,7 @@ func (in *trialRequest) check(c *checks) {
 	c.deviceID("device_id", in.DeviceID)
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.email("buyer_email", in.BuyerEmail, false)
+	in.leaseRequest.check(c)
 	in.receiptRequest.check(c)
 	in.components = c.components("device_components", in.DeviceComponents)
 	if c.caller == nil && !in.AccountID.given && c.limits == nil {
@@ -130,7 +132,7 @@ func (s endUserRoutes) startTrial(ctx context.Context, c *call, in trialRequest)
 	ask := service.NewTrial{
 		ProductID: in.ProductID.value, Device: in.DeviceID.value, DeviceName: in.DeviceName.value,
 		Named: in.DeviceName.given, BuyerEmail: in.BuyerEmail.value, By: c.actor(),
-		Receipt: in.ask(), Components: in.components,
+		Lease: in.lease(), Receipt: in.ask(), Components: in.components,
 	}
 	if c.key == nil {
 		ask.Network = s.rates.network(c)

@@ -36,7 +36,7 @@ const (
 )
 
 // add notes a problem of an input, unless an earlier one is noted.
-func (c *checks) add(field, problem string) { c.fields = withProblem(c.fields, field, problem) }
+func (c *problems) add(field, problem string) { c.fields = withProblem(c.fields, field, problem) }
 
 func withProblem(fields []licensing.FieldProblem, field, problem string) []licensing.FieldProblem {
 	if slices.ContainsFunc(fields, func(f licensing.FieldProblem) bool { return f.Field == field }) {
@@ -97,13 +97,13 @@ func (c *checks) externalKey(field string, in text) string {
 	case problem != "":
 		c.add(field, problem)
 	case c.isOurs(key):
-		c.add(field, "must be a key of another service, and this is a license key or an id of this service")
+		c.add(field, "must be a key of another service: this value is a license key or a license id of this service")
 	}
 	return key
 }
 
 // customerReference checks a shop's name for a customer, in a body or a query.
-func (c *checks) customerReference(field string, in text) {
+func (c *rules) customerReference(field string, in text) {
 	reference := referenceUpTo(licensing.MaxCustomerReference)
 	if !c.describe(field, reference.limits()) && in.given && !reference.valid(in.value) {
 		c.add(field, reference.problem())
@@ -143,7 +143,7 @@ func (c *checks) license(field string, in text) licensing.LicenseKey {
 }
 
 // productID checks the product id of something new.
-func (c *checks) productID(field string, in text) {
+func (c *rules) productID(field string, in text) {
 	switch {
 	case c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: maxProductID, Pattern: patternProductID}):
 	case !in.given:
@@ -154,7 +154,7 @@ func (c *checks) productID(field string, in text) {
 }
 
 // otherProductID checks the id of a product that may be left out.
-func (c *checks) otherProductID(field string, in text) {
+func (c *rules) otherProductID(field string, in text) {
 	limits := Limits{MinLength: 1, MaxLength: maxProductID, Pattern: patternProductID}
 	if !c.describe(field, limits) && in.given && !validProductID(in.value) {
 		c.add(field, problemProductID())
@@ -179,7 +179,7 @@ func validProductID(id string) bool {
 	return true
 }
 
-func (c *checks) deviceID(field string, in text) {
+func (c *rules) deviceID(field string, in text) {
 	const most = licensing.MaxDeviceID
 	if c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: most, Pattern: patternOneLine}) {
 		return
@@ -192,7 +192,7 @@ func (c *checks) deviceID(field string, in text) {
 }
 
 // line checks an optional text of one line, such as a name.
-func (c *checks) line(field string, in text, most int) {
+func (c *rules) line(field string, in text, most int) {
 	switch {
 	case c.describe(field, Limits{MaxLength: most, Pattern: patternOneLine}):
 	case utf8.RuneCountInString(in.value) > most:
@@ -204,7 +204,7 @@ func (c *checks) line(field string, in text, most int) {
 
 // pin checks a value that an activation demands of its license. An empty value would demand
 // nothing, and an app that was built with an empty setting would not notice.
-func (c *checks) pin(field string, in text) {
+func (c *rules) pin(field string, in text) {
 	switch {
 	case c.describe(field, Limits{MinLength: 1, MaxLength: maxPin}):
 	case in.given && (in.value == "" || utf8.RuneCountInString(in.value) > maxPin):
@@ -212,7 +212,7 @@ func (c *checks) pin(field string, in text) {
 	}
 }
 
-func (c *checks) integer(field string, in integer, required bool, least, most int64) {
+func (c *rules) integer(field string, in integer, required bool, least, most int64) {
 	switch {
 	case c.describe(field, Limits{Required: required, Bounded: true, Minimum: least, Maximum: most}):
 	case !in.given && required:
@@ -225,7 +225,7 @@ func (c *checks) integer(field string, in integer, required bool, least, most in
 }
 
 // currency checks a currency code and returns its canonical form.
-func (c *checks) currency(field string, in text) string {
+func (c *rules) currency(field string, in text) string {
 	if c.describe(field, Limits{Required: true, Format: formatCurrency}) {
 		return ""
 	}
@@ -241,7 +241,7 @@ func (c *checks) currency(field string, in text) string {
 }
 
 // description checks an optional text of several lines.
-func (c *checks) description(field string, in text) {
+func (c *rules) description(field string, in text) {
 	switch {
 	case c.describe(field, Limits{MaxLength: maxDescription, Pattern: patternLines}):
 	case utf8.RuneCountInString(in.value) > maxDescription:
@@ -254,7 +254,7 @@ func (c *checks) description(field string, in text) {
 }
 
 // oneOf checks an optional text that must be one of two words.
-func (c *checks) oneOf(field string, in text, first, second string) {
+func (c *rules) oneOf(field string, in text, first, second string) {
 	switch {
 	case c.describe(field, Limits{Enum: []string{first, second}}):
 	case in.given && in.value != first && in.value != second:
@@ -264,7 +264,7 @@ func (c *checks) oneOf(field string, in text, first, second string) {
 
 // email checks that an address is plausible. Only a mail that arrives proves
 // more.
-func (c *checks) email(field string, in text, required bool) {
+func (c *rules) email(field string, in text, required bool) {
 	switch {
 	case c.describe(field, Limits{Required: required, MaxLength: maxEmail, Format: formatEmail}):
 	case !in.given && required:
@@ -309,7 +309,7 @@ func (c *checks) successURL(field string, in text) {
 }
 
 // period parses an optional ISO 8601 duration.
-func (c *checks) period(field string, in text) licensing.Period {
+func (c *rules) period(field string, in text) licensing.Period {
 	if c.describe(field, Limits{Format: formatDuration}) || !in.given {
 		return licensing.Period{}
 	}
@@ -331,7 +331,7 @@ func (c *checks) future(field string, in text) time.Time {
 }
 
 // timestamp parses an optional timestamp, in whole milliseconds, which may have passed.
-func (c *checks) timestamp(field string, in text) time.Time {
+func (c *rules) timestamp(field string, in text) time.Time {
 	if c.describe(field, Limits{Format: formatTimestamp}) {
 		return time.Time{}
 	}
@@ -339,7 +339,7 @@ func (c *checks) timestamp(field string, in text) time.Time {
 }
 
 // momentOrDay parses an optional timestamp, or a date, which is its first moment in UTC.
-func (c *checks) momentOrDay(field string, in text) time.Time {
+func (c *rules) momentOrDay(field string, in text) time.Time {
 	if c.describe(field, Limits{Format: formatMoment}) || !in.given {
 		return time.Time{}
 	}
@@ -351,7 +351,7 @@ func (c *checks) momentOrDay(field string, in text) time.Time {
 }
 
 // moment parses an optional timestamp, in whole milliseconds.
-func (c *checks) moment(field string, in text) time.Time {
+func (c *rules) moment(field string, in text) time.Time {
 	if !in.given {
 		return time.Time{}
 	}

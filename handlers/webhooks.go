@@ -120,7 +120,7 @@ type webhookList struct {
 }
 
 // listWebhooks pages through the endpoints of the caller's account and mode. One page of full
-// length always holds all of them.
+// length always contains all of them.
 func (s webhookRoutes) listWebhooks(ctx context.Context, c *call, q webhookQuery) (webhookList, error) {
 	owner, page := c.owner(), q.page
 	endpoints, err := s.cfg.Node.ListWebhooks(ctx, owner)
@@ -294,7 +294,7 @@ func (c *checks) webhookURL(field string, in text, required bool) {
 }
 
 // webhookTypes parses the types of events that an endpoint receives; nil: all.
-func (c *checks) webhookTypes(field string, in texts) []licensing.EventType {
+func (c *rules) webhookTypes(field string, in texts) []licensing.EventType {
 	if c.describe(field, Limits{MinItems: 1, Enum: append([]string{allEventTypes},
 		words(licensing.EventTypes())...)}) ||
 		!in.given || len(in.value) == 1 && in.value[0] == allEventTypes {

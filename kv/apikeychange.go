@@ -141,10 +141,10 @@ func (s *apiKeys) WatchAPIKeys(ctx context.Context, wake func()) {
 
 // keyMarks returns the marks in these keys, which were read at one revision.
 //
-// Builds from before there were parts replace only the mark of all keys, and so do operators by hand. etcd counts the
-// puts of each key (Version). So puts that belong to no part show as a difference of these counts, whatever was put
-// after them. A restore resets the counts to the backup's, and so could hide one put behind another; but the first put
-// after a restore changes the timeline.
+// Each change of a key puts the mark of all keys and the mark of its part. Builds without parts, and operators by hand,
+// put only the mark of all keys. etcd counts the puts of each key (Version), so the difference of the counts shows the
+// puts without a part. A restore resets the counts to those of the backup, which could hide a put. Therefore the mark
+// also has the timeline, which the first put after a restore changes.
 func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 	var all *mvccpb.KeyValue
 	apart := int64(0)

@@ -27,12 +27,12 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 	// Wait until the request of the creation has its answer: otherwise the next request could carry some of the
 	// changes.
 	awaitIdle(t, &s.writes)
-	hold := make(chan struct{})
-	release := sync.OnceFunc(func() { close(hold) })
+	blocked := make(chan struct{})
+	release := sync.OnceFunc(func() { close(blocked) })
 	send := s.writes.send
 	s.writes.few, s.writes.most = 1, 1
 	s.writes.send = func(batch []*batchItem) {
-		<-hold
+		<-blocked
 		send(batch)
 	}
 	defer func() {
@@ -224,14 +224,14 @@ func TestBatchedReads(t *testing.T) {
 		ref, _ := createStored(t, s)
 		refs = append(refs, ref)
 	}
-	hold := make(chan struct{})
+	blocked := make(chan struct{})
 	sizes := make(chan int, licenses+1)
 	awaitIdle(t, &s.reads)
 	send := s.reads.send
 	s.reads.few, s.reads.most = 1, 1
 	s.reads.send = func(batch []*batchItem) {
 		sizes <- len(batch)
-		<-hold
+		<-blocked
 		send(batch)
 	}
 	var group sync.WaitGroup
@@ -250,7 +250,7 @@ func TestBatchedReads(t *testing.T) {
 		load(ref)
 	}
 	awaitWaiting(t, &s.reads, licenses-1)
-	close(hold)
+	close(blocked)
 	group.Wait()
 	if got := <-sizes; got != licenses-1 {
 		t.Errorf("the other reads were sent in several batches, the first of %d", got)

@@ -16,7 +16,7 @@ import (
 
 // Limits of one etcd request.
 const (
-	// maxBatchBytes keeps requests small: etcd holds thousands of the latest in
+	// maxBatchBytes keeps requests small: etcd keeps thousands of the latest in
 	// memory, and its own limit is 1.5 MiB.
 	maxBatchBytes = 256 << 10
 	// hotOps is the number of operations from which an item is sent alone: a record with very many changes fills a

@@ -6,7 +6,7 @@ import (
 	"licet/kv/internal/etcd"
 )
 
-// sendReads makes the reads and checks of a batch in one request, which holds Gets and no writes, and so is
+// sendReads makes the reads and checks of a batch in one request, which contains Gets and no writes, and so is
 // linearizable.
 //
 // Checks are compares at the top, like the compares of flat changes: etcd answers all checks with one bit, which costs

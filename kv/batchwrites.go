@@ -134,7 +134,7 @@ func (s *requests) sendAlone(top fenced, p *batchItem) (moved bool, err error) {
 }
 
 // sendLost answers items whose owner has begun or ceased to listen since they were made.
-// The answer holds the records as they are now. An earlier attempt in doubt can't land any
+// The answer contains the records as they are now. An earlier attempt in doubt can't land any
 // more: the revision of keyspace.ListenKey that it compares is gone.
 func (s *requests) sendLost(lost []*batchItem) {
 	if len(lost) == 0 {
@@ -208,7 +208,7 @@ func (s *requests) flat(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest
 	request := &etcdserverpb.TxnRequest{
 		Compare: make([]*etcdserverpb.Compare, 0, etcd.MaxOps),
 		Success: make([]*etcdserverpb.RequestOp, 0, etcd.MaxOps),
-		// Else holds a Get, since an empty branch is answered by any member,
+		// Else contains a Get, since an empty branch is answered by any member,
 		// without asking the others.
 		Failure: etcd.AppendGets(etcd.Gets(batch[0].reads[:1]), top.gets, true),
 	}

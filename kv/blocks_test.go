@@ -215,12 +215,12 @@ func TestOrderInABlock(t *testing.T) {
 	for i := range n {
 		orders = append(orders, l.order(int64(100+i)))
 	}
-	hold := make(chan struct{})
+	blocked := make(chan struct{})
 	send := l.store.writes.send
 	awaitIdle(t, &l.store.writes)
 	l.store.writes.few, l.store.writes.most = 1, 1
 	left := make(chan int, 2*n)
-	l.store.writes.send = func(batch []*batchItem) { left <- len(batch); <-hold; send(batch) }
+	l.store.writes.send = func(batch []*batchItem) { left <- len(batch); <-blocked; send(batch) }
 	done := make(chan error, n)
 	for _, order := range orders {
 		go func() {
@@ -230,7 +230,7 @@ func TestOrderInABlock(t *testing.T) {
 	}
 	first := <-left // one, or as many as there were when it left
 	awaitWaiting(t, &l.store.writes, n-first)
-	close(hold)
+	close(blocked)
 	for range n {
 		if err := <-done; err != nil {
 			t.Fatal(err)

@@ -248,7 +248,7 @@ func TestCreationInDoubt(t *testing.T) {
 	}
 }
 
-// TestGrantInDoubt loses the answer to a change whose first record is a product. A product holds its writers as any
+// TestGrantInDoubt loses the answer to a change whose first record is a product. A product contains its writers as any
 // record does.
 func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}))

@@ -47,13 +47,13 @@ type deviceCache struct {
 	weighed atomic.Uint32 // the weight by which otter counts this cache
 }
 
-// knownDevice is a device as its key holds it.
+// knownDevice is a device as its key has it.
 type knownDevice struct {
 	value    []byte // of the device's own key; never changed
 	revision int64  // of this key
 }
 
-// deviceCaches holds the caches of licenses that were used lately.
+// deviceCaches contains the caches of licenses that were used lately.
 type deviceCaches struct {
 	cache cache[licensing.LicenseID, *deviceCache]
 }

@@ -20,8 +20,8 @@ func newTestDeviceCaches(t *testing.T, weight uint64) *deviceCaches {
 	return &s
 }
 
-// held returns what the caches are held in.
-func held(s *deviceCaches) *otter.Cache[licensing.LicenseID, *deviceCache] {
+// cacheOf returns the cache behind the device caches.
+func cacheOf(s *deviceCaches) *otter.Cache[licensing.LicenseID, *deviceCache] {
 	return s.cache.(*otter.Cache[licensing.LicenseID, *deviceCache])
 }
 
@@ -143,7 +143,7 @@ func TestDeviceCacheTouch(t *testing.T) {
 	s.touched(newKey(t).ID(), boundDevice("a"), 10, 11)
 }
 
-// TestDeviceCacheBounds: the cache of a license holds no more complete devices than its limit, and still knows that
+// TestDeviceCacheBounds: the cache of a license contains no more complete devices than its limit, and still knows that
 // the dropped devices are bound.
 func TestDeviceCacheBounds(t *testing.T) {
 	id, s := newKey(t).ID(), newTestDeviceCaches(t, deviceCacheWeight)
@@ -164,8 +164,8 @@ func TestDeviceCacheBounds(t *testing.T) {
 	})
 }
 
-// TestDeviceCacheWeight: the caches together don't grow beyond their weight, however much each of them holds. A cleared
-// cache weighs nothing.
+// TestDeviceCacheWeight: the caches together don't grow beyond their weight, however much each of them contains. A
+// cleared cache weighs nothing.
 func TestDeviceCacheWeight(t *testing.T) {
 	const room = 2000
 	for _, c := range []struct {
@@ -196,9 +196,9 @@ func TestDeviceCacheWeight(t *testing.T) {
 			for range room / 4 { // each weighs 16 at least
 				c.bind(s, newKey(t).ID())
 			}
-			held(s).CleanUp()
+			cacheOf(s).CleanUp()
 			weight, kept := uint32(0), 0
-			for _, r := range held(s).All() {
+			for _, r := range cacheOf(s).All() {
 				weight += r.weight()
 				kept++
 			}
@@ -213,11 +213,11 @@ func TestDeviceCacheWeight(t *testing.T) {
 	for i := range 1000 {
 		s.follow(swapped(id, int64(9+i), named(true, fmt.Sprint(i)), i == 0), int64(10+i))
 	}
-	held(s).CleanUp()
-	heavy := held(s).WeightedSize()
+	cacheOf(s).CleanUp()
+	heavy := cacheOf(s).WeightedSize()
 	s.learn(id, &findings{revision: 1 << 30})
-	held(s).CleanUp()
-	if got := held(s).WeightedSize(); heavy < 1000*entryWeight/2 || got > 2*emptyWeight {
+	cacheOf(s).CleanUp()
+	if got := cacheOf(s).WeightedSize(); heavy < 1000*entryWeight/2 || got > 2*emptyWeight {
 		t.Errorf("a cache of 1,000 devices weighs %d, and after it began anew %d", heavy, got)
 	}
 }

@@ -302,7 +302,7 @@ func TestLargeFold(t *testing.T) {
 	}
 }
 
-// TestMaxDevicesPerCommit: unless a license has all its devices known, a commit holds the usual number of devices.
+// TestMaxDevicesPerCommit: unless a license has all its devices known, a commit contains the usual number of devices.
 func TestMaxDevicesPerCommit(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	inline, _ := createStored(t, s)

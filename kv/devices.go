@@ -282,8 +282,8 @@ func (s *views) viewLicense(
 		if listing, err = s.listDevices(ctx, &license.License, page, revision); err != nil {
 			return nil, err
 		}
-		whole := page.After == store.DeviceCursor{} && len(listing) <= page.Limit
-		if whole && len(listing) != license.License.CurrentDevices {
+		complete := page.After == store.DeviceCursor{} && len(listing) <= page.Limit
+		if complete && len(listing) != license.License.CurrentDevices {
 			s.countBrokenRule("device_count", "read")
 		}
 	} else {
@@ -304,7 +304,7 @@ func (s *views) viewLicense(
 
 func comparePositions(a, b store.DeviceCursor) int { return slices.Compare(a[:], b[:]) }
 
-// listDevices reads up to one device more than the page holds, from the page's beginning on, at a revision. For a
+// listDevices reads up to one device more than the page contains, from the page's beginning on, at a revision. For a
 // license with many devices, listDevices reads hash space slice by slice, each wide enough for the missing devices.
 func (s *views) listDevices(
 	ctx context.Context, l *licensing.License, page store.DevicePage, revision int64,
@@ -343,7 +343,7 @@ func (s *views) listDevices(
 	}
 }
 
-// sliceWidth returns how much of the space of 64-bit hashes almost surely holds the wanted number of a license's
+// sliceWidth returns how much of the space of 64-bit hashes almost surely contains the wanted number of a license's
 // devices: the expected share and four standard deviations.
 func sliceWidth(wanted, devices int) uint64 {
 	generous := float64(wanted) + 4*math.Sqrt(float64(wanted)) + 16

@@ -32,7 +32,7 @@ const (
 type deviceScan struct {
 	revision int64
 	devices  int // as the license counts them
-	// since holds the changes after that revision, by position: true for a bound device, false for a removed one.
+	// since contains the changes after that revision, by position: true for a bound device, false for a removed one.
 	since map[store.DeviceCursor]bool
 }
 

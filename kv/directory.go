@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// dirEntries is how many keys of events one request lists. A directory holds whole epochs, however many keys an
+	// dirEntries is how many keys of events one request lists. A directory contains whole epochs, however many keys an
 	// epoch has: the order of an epoch is known only from all its keys.
 	dirEntries = 2048
 	// keptDirs is how many directories a store caches.
@@ -81,7 +81,7 @@ func (d *directories) forget(dir *directory) {
 	d.kept = slices.DeleteFunc(d.kept, func(k *directory) bool { return k == dir })
 }
 
-// behind returns the index of the first entry that has events after a place. The entry may also hold the event of the
+// behind returns the index of the first entry that has events after a place. The entry may also have the event of the
 // place, if other events follow that event. ok is false if the event does not exist, unless it may be in a block that
 // exists.
 func (d *directory) behind(p keyspace.FeedPlace) (at int, ok bool) {
@@ -115,7 +115,7 @@ func (d *directory) behind(p keyspace.FeedPlace) (at int, ok bool) {
 }
 
 // listEvents lists the keys of an owner's events from one epoch up to another, at a revision. The listing may end
-// earlier, but it holds whole epochs, and at least one if there is any.
+// earlier, but it contains whole epochs, and at least one if there is any.
 func (s *feeds) listEvents(
 	ctx context.Context, owner licensing.Owner, from, to keyspace.Epoch, revision int64,
 ) (*directory, error) {

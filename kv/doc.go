@@ -28,21 +28,21 @@
 // # Events
 //
 // The transaction of a change also writes the events of the change. Events of one record in one transaction share a
-// key. If a request holds changes of several records of one owner, their events share a key too: see Blocks. Requests
+// key. If a request has changes of several records of one owner, their events share a key too: see Blocks. Requests
 // share no counter. The revision of cell/epoch is the epoch of an event, eight bytes in its key. Each request that
 // writes events compares this revision; all requests read cell/epoch, and about once a second one node writes it. So
 // once a later epoch has begun, an epoch can't grow any more: it is closed, and a reader that has read it knows all its
 // events. By revision, the keys of an epoch are in one total order.
 //
 // The key of an event names its record (a license, an order, or the endpoints of an owner) and the number of the last
-// event in the key, five bytes. A record holds the number of its latest event and that event's location: the epoch, and
+// event in the key, five bytes. A record has the number of its latest event and that event's location: the epoch, and
 // the block or none. Each event knows the location of the event before it. So the history of a record is read from its
 // end.
 //
 // Blocks: a change that writes a key of events costs etcd twice as much as a change that does not, whatever the keys
-// hold. So a flat request, of which etcd applies all changes or none, puts the events of 16 records of one owner into
-// one key. The number of a block, four bytes, is random; the request compares that there is no such key. Requests of
-// one change, and nested requests, have no blocks.
+// contain. So a flat request, of which etcd applies all changes or none, puts the events of 16 records of one owner
+// into one key. The number of a block, four bytes, is random; the request compares that there is no such key. Requests
+// of one change, and nested requests, have no blocks.
 //
 // Events of activations are recorded only for owners that listen: owners with a key below cell/f/. Each change of a
 // license compares the revision of cell/listen, the fence, which moves whenever such a key is put or removed. After a
@@ -66,9 +66,9 @@
 // One worker delivers to an endpoint at a time: the worker that holds the lease on the endpoint. The lease is a key
 // that ends with the worker's etcd lease, but time does not decide which worker may write. Each transaction of a holder
 // compares the CreateRevision of the lease, and compares and writes the progress. So a worker that has lost its lease
-// changes nothing, and neither does a request that was on its way for long. If one transaction can't hold a checkpoint,
-// the checkpoint becomes several transactions, in an order that may stop after any of them: each writes the progress
-// with the right counts, and the last one moves the position in the feed.
+// changes nothing, and neither does a request that was on its way for long. If a checkpoint does not fit into one
+// transaction, the checkpoint becomes several transactions, in an order that may stop after any of them: each writes
+// the progress with the right counts, and the last one moves the position in the feed.
 //
 // A new lease, and a replay, also compare the owner's record of endpoints. So nothing is written for a deleted
 // endpoint: as long as its x/w/ key exists, transactions of its holder fail and sweeps remove its keys. The x/w/ key
@@ -97,7 +97,7 @@
 //	kv/internal/claimwrite  the claim of an Idempotency-Key in the transaction of another record
 //	kv/internal/kvtest      what tests of these packages share
 //
-// Which package holds a line about a stored value: kv/internal/keyspace names its key, kv/internal/layout encodes and
+// Which package has a line about a stored value: kv/internal/keyspace names its key, kv/internal/layout encodes and
 // decodes it, kv reads and writes it for a node, kv/verify checks it against all other keys. kv/deliveries does all
 // that kv does for the keys below v/ and cell/g/. What a value means, and which change is legal, is in package
 // licensing; when a change runs, in package node. Flags and output of licet store are in package cmd/licet.
@@ -137,15 +137,13 @@
 //	eventbudget.go    removing events beyond the budget
 //	listings.go       pages of licenses, orders, products and API keys
 //	skiplist.go       reading a listing from its end
-//	sales.go          payments and refunds by time, written and read; lists of the payments of an order
+//	sales.go          payments and refunds by time; an order's payments; how far providers' events are read
 //	sweeps.go         what is due, and old claims; compacting etcd's history early
 //	apikeys.go        API keys, and when they were used last
 //	apikeychange.go   changes of API keys, one at a time; marks that move when API keys change
-//	providerevents.go how far the events at payment providers are read
 //	masters.go        which master keys are in use; the id key, sealed under a master key
 //	retire.go         MasterUsage: which keys and endpoints need a master key; retiring a master key
 //	nodes.go          registrations of nodes, and their stamps, which package node/clocks compares
 //	recount.go        how much owners store: the growth of each change, and recounts
-//	counts.go         counts swaps and events in metrics, and traces swaps and batches
-//	badvalues.go      counts and logs values that can't be read, and licenses that break a rule, as a node meets them
+//	counts.go         counts swaps, events, values that can't be read, and licenses that break a rule
 package kv

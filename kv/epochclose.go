@@ -16,7 +16,7 @@ const (
 	// closeAfter is the age at which a node closes an epoch with events. It is about the delay of events in feeds.
 	closeAfter = time.Second
 	// closeBytes is how many bytes of changes with events this node writes into one epoch before it closes the epoch
-	// early: a reader of an epoch must hold the list of its events at once.
+	// early: a reader of an epoch must keep the list of all its events in memory.
 	closeBytes = 4 << 20
 	// closePause is the least age at which a node closes an epoch: every new epoch makes all nodes send their pending
 	// requests again. So there are at most two epochs a second, and an epoch exceeds closeBytes by at most the writes
@@ -88,7 +88,7 @@ func (s *epochCloser) run(ctx context.Context, begun <-chan struct{}) {
 	}
 }
 
-// epochAge holds bounds of the age of an epoch, by the node's own clock.
+// epochAge contains bounds of the age of an epoch, by the node's own clock.
 type epochAge struct {
 	number keyspace.Epoch
 	readAt time.Time // the start of the last read of the epoch

@@ -24,7 +24,7 @@ const (
 	cutsAtOnce = etcd.MaxOps - 1
 )
 
-// ledgerBook holds all ledgers, as of one revision of the store.
+// ledgerBook contains all ledgers, as of one revision of the store.
 type ledgerBook struct {
 	guard        int64          // the ModRevision of cell/swept
 	value        string         // of cell/swept, which a cut writes again

@@ -181,7 +181,7 @@ func TestHistoryPastCut(t *testing.T) {
 	}
 }
 
-// TestOlderStore sweeps a store that an older build has written, with marks that hold the bytes of all owners, and with
+// TestOlderStore sweeps a store that an older build has written, with marks that have the bytes of all owners, and with
 // the trimmed epoch of all owners.
 func TestOlderStore(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func eventsOfIssued(r *licensing.Record, l *licensing.License) []licensing.Event
 	return of
 }
 
-// eventWrite holds the events of one record in a change. They get a key of their own, unless the request has events of
+// eventWrite has the events of one record in a change. They get a key of their own, unless the request has events of
 // other records of the owner too: see blocksOf.
 type eventWrite struct {
 	owner   licensing.Owner
@@ -113,7 +113,7 @@ func (k *eventKeys) clear() {
 	k.keys = 0
 }
 
-// blockWrites holds what a flat request writes in place of some of the keys of its events.
+// blockWrites contains what a flat request writes in place of some of the keys of its events.
 type blockWrites struct {
 	compares []*etcdserverpb.Compare
 	puts     []*etcdserverpb.RequestOp

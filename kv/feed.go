@@ -22,8 +22,8 @@ const (
 	widerSlice = 4
 	fewEntries = 128
 	// readEvents is how many keys of events one request reads at most, and firstRead how many the first request reads.
-	// A key holds up to hundreds of events, some hundred KiB. So a later request reads about as many keys as make
-	// readBytes, and no more than fill the page, judged by the keys before.
+	// A key has up to hundreds of events, some hundred KiB. So a later request reads about as many keys as make
+	// readBytes, and no more than fill the page, estimated from the keys before.
 	readEvents = 32
 	firstRead  = 3
 	readBytes  = 1 << 20
@@ -211,8 +211,8 @@ func (s *feeds) readFeed(
 	return r.feed, nil
 }
 
-// room returns how many keys to read next: about as many as hold the events that the page still lacks, judged by the
-// keys before.
+// room returns how many keys to read next: about as many as have the events that the page still lacks, estimated from
+// the keys before.
 func (r *feedReading) room() int {
 	found := len(r.feed.Events)
 	switch {
@@ -242,8 +242,8 @@ func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []keysp
 			return i, licensing.ErrCursorExpired // swept meanwhile
 		}
 		size += len(kv.Value)
-		whole, err := r.add(&entries[i], kv.Value)
-		if err != nil || !whole {
+		complete, err := r.add(&entries[i], kv.Value)
+		if err != nil || !complete {
 			return i, err
 		}
 		r.keys++
@@ -253,7 +253,7 @@ func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []keysp
 }
 
 // add adds the events of one key to the page, as far as the page has room for them.
-func (r *feedReading) add(e *keyspace.EventsKey, value []byte) (whole bool, err error) {
+func (r *feedReading) add(e *keyspace.EventsKey, value []byte) (complete bool, err error) {
 	runs, bad := layout.DecodeRuns(e, value)
 	r.store.noteUnreadable(r.owner, e, bad)
 	from, ok := r.follow(e, runs)
@@ -261,7 +261,7 @@ func (r *feedReading) add(e *keyspace.EventsKey, value []byte) (whole bool, err 
 		return false, store.ErrBadPosition
 	}
 	for i := range runs[from:] {
-		if whole, err := r.addRun(e, &runs[from+i]); err != nil || !whole {
+		if complete, err := r.addRun(e, &runs[from+i]); err != nil || !complete {
 			return false, err
 		}
 	}
@@ -292,7 +292,7 @@ func (r *feedReading) follow(e *keyspace.EventsKey, runs []layout.Run) (from int
 
 // addRun adds events of one record to the page. If the position's event is among them, the reader has that event and
 // the events before it.
-func (r *feedReading) addRun(e *keyspace.EventsKey, run *layout.Run) (whole bool, err error) {
+func (r *feedReading) addRun(e *keyspace.EventsKey, run *layout.Run) (complete bool, err error) {
 	rank, hash := keyspace.FeedRank(run.Record), run.Hash(e.Block)
 	if run.Bad != nil {
 		r.scanned++

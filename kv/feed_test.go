@@ -400,7 +400,7 @@ func TestFencesInABatch(t *testing.T) {
 	}
 }
 
-// TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with directories that do not hold the
+// TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with directories that do not have the
 // whole feed.
 func TestFeedOfManyEpochs(t *testing.T) {
 	depth.NotRaced(t)

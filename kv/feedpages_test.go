@@ -166,8 +166,8 @@ func (w *weighing) Txn(
 	return response, err
 }
 
-// TestPageOfLargeKeys reads a page of keys that hold hundreds of events each, with long names of devices, which end
-// users choose. The store holds only some of the keys at a time.
+// TestPageOfLargeKeys reads a page of keys that contain hundreds of events each, with long names of devices, which end
+// users choose. The store keeps only some of the keys at a time.
 func TestPageOfLargeKeys(t *testing.T) {
 	depth.NotRaced(t)
 	t.Parallel()

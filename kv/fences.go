@@ -37,7 +37,7 @@ type epochs struct {
 	fences    fences
 	owners    *knownOwners
 	moveEvery time.Duration                 // how long keyspace.ListenKey rests between two moves
-	moveTurn  chan struct{}                 // holds one token while this store moves keyspace.ListenKey
+	moveTurn  chan struct{}                 // contains one token while this store moves keyspace.ListenKey
 	moveWaits *fair.Places[licensing.Owner] // see awaitMoves
 }
 
@@ -48,8 +48,8 @@ func (f *fences) known() keyspace.Epoch {
 	return f.epoch
 }
 
-// noteEpoch stores an epoch that was read. After a restore the epoch may be lower than the known one: the epoch because
-// of which etcd refused a request is true, whatever was known before.
+// noteEpoch stores an epoch that etcd has just answered, and reports whether it differs from the known epoch. After a
+// restore of the store the epoch may be lower than the known epoch, and is true all the same.
 func (f *fences) noteEpoch(e keyspace.Epoch) (moved bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *requests) fence(batch []*batchItem) (top fenced, send, lost []*batchIte
 }
 
 // split returns the fences as known, the items of a batch whose assumptions agree with them, and the other items.
-func (f *fences) split(batch []*batchItem) (top fenced, hold, lost []*batchItem) {
+func (f *fences) split(batch []*batchItem) (top fenced, send, lost []*batchItem) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	top.epoch, top.listenersRevision = f.epoch, f.listeners.revision
@@ -136,17 +136,17 @@ func (f *fences) split(batch []*batchItem) (top fenced, hold, lost []*batchItem)
 		switch {
 		case !f.listeners.agree(p.assumed):
 			if lost == nil {
-				hold = append(hold, batch[:i]...)
+				send = append(send, batch[:i]...)
 			}
 			lost = append(lost, p)
 		case lost != nil:
-			hold = append(hold, p)
+			send = append(send, p)
 		}
 	}
 	if lost == nil {
-		hold = batch
+		send = batch
 	}
-	return top, hold, lost
+	return top, send, lost
 }
 
 // wrote adds the bytes of events that were sent into an epoch.

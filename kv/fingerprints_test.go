@@ -8,8 +8,7 @@ import (
 	"licet/licensing"
 )
 
-// TestFingerprints: a noted device is held until later devices displace it, and a device that was not noted is not
-// held.
+// TestFingerprints: the table contains each noted device until later devices displace it, and no others.
 func TestFingerprints(t *testing.T) {
 	f := newFingerprints()
 	one, other := newKey(t).ID(), newKey(t).ID()
@@ -20,34 +19,34 @@ func TestFingerprints(t *testing.T) {
 	}
 	for i := range few {
 		if !f.contains(one, fmt.Sprint(i)) {
-			t.Fatalf("device %d of %d is not held", i, few)
+			t.Fatalf("device %d of %d is missing", i, few)
 		}
 		if f.contains(other, fmt.Sprint(i)) {
-			t.Fatalf("device %d is held for another license", i)
+			t.Fatalf("device %d is there for another license", i)
 		}
 	}
 	f.note(one, "1", false)
 	f.note(one, "never", false)
 	if f.contains(one, "1") || f.contains(one, "never") || !f.contains(one, "2") {
-		t.Error("a removed device is held, or another device is not held")
+		t.Error("a removed device is there, or another device is missing")
 	}
 	// A smaller table, filled twice over.
 	slots := f.slots()[:64*fingerprintWays]
 	f.slots = func() []atomic.Uint64 { return slots }
-	held, last := 0, 2*len(slots)-1
+	found, last := 0, 2*len(slots)-1
 	for i := range last + 1 {
 		f.note(other, fmt.Sprint(i), true)
 	}
 	for i := range last + 1 {
 		if f.contains(other, fmt.Sprint(i)) {
-			held++
+			found++
 		}
 	}
-	if held == 0 || held > len(slots) {
-		t.Errorf("%d devices are held, with room for %d", held, len(slots))
+	if found == 0 || found > len(slots) {
+		t.Errorf("%d devices are there, with room for %d", found, len(slots))
 	}
 	if !f.contains(other, fmt.Sprint(last)) {
-		t.Error("the latest device is not held")
+		t.Error("the latest device is missing")
 	}
 	var none licensing.LicenseID
 	if f.contains(none, "") {

@@ -18,8 +18,8 @@ import (
 // lapsedPage is how many devices one read of a search for lapsed leases returns.
 const lapsedPage = 1000
 
-// EachLeased calls each for the licenses of a slot that have leases, as of about one revision: at one revision, a
-// license is in one index of due work.
+// EachLeased calls each for the licenses with leases of a slot. It reads the indexes of due work at one revision, so it
+// finds each license once: at any revision, a license is in one index. Each license is as of a later read.
 func (s *Store) EachLeased(
 	ctx context.Context, slot licensing.Slot, now time.Time, each func(*licensing.License),
 ) error {
@@ -32,8 +32,8 @@ func (s *Store) EachLeased(
 	return nil
 }
 
-// leasedSpan returns the times at which work of a kind can be due, as the first work, on a license that has leases now.
-// No lease is longer than licensing.MaxLease, so work that is due later is not the first.
+// leasedSpan returns the part of an index to search for licenses with leases. A license is in the index of its earliest
+// work. No lease is longer than licensing.MaxLease, so work that is due later is not the earliest.
 func leasedSpan(kind licensing.DueKind, now time.Time) store.DueSpan {
 	if kind == licensing.DueLeases {
 		return store.DueSpan{}
@@ -41,8 +41,8 @@ func leasedSpan(kind licensing.DueKind, now time.Time) store.DueSpan {
 	return store.DueSpan{Until: now.Add(licensing.MaxLease + time.Hour)} // clocks differ by less than the hour
 }
 
-// eachLeased is EachLeased for the licenses in an index. It reads the index at a revision; 0: at the present one, which
-// it sets.
+// eachLeased is EachLeased for the licenses in one index. If revision is 0, eachLeased reads the index at the current
+// revision, and stores that revision there.
 func (s *Store) eachLeased(
 	ctx context.Context, slot licensing.Slot, kind licensing.DueKind, span store.DueSpan, revision *int64,
 	each func(*licensing.License),
@@ -75,7 +75,7 @@ func (s *Store) eachLeased(
 	return nil
 }
 
-// readLeased calls each for the licenses with leases among some. verify reports the licenses that can't be read.
+// readLeased calls each for those of the licenses that have leases. It skips unreadable licenses: verify reports them.
 func (s *Store) readLeased(ctx context.Context, ids []licensing.LicenseID, each func(*licensing.License)) error {
 	reads := make([][]byte, len(ids))
 	for i, id := range ids {
@@ -96,7 +96,7 @@ func (s *Store) readLeased(ctx context.Context, ids []licensing.LicenseID, each 
 	return nil
 }
 
-// knownLeases returns what the record of a license holds of the devices that it needs.
+// knownLeases returns the devices in the record of a license that the command needs.
 func knownLeases(license *layout.License) licensing.KnownLeases {
 	all := license.License.NeedsDevices() && !license.Spilled
 	return licensing.KnownLeases{All: all, Every: all}
@@ -151,7 +151,7 @@ func (s *Store) findLapsed(ctx context.Context, q *query, snapshot *store.Snapsh
 	return nil
 }
 
-// lapsed are the devices with the earliest times up to a time, and the earliest time of the others.
+// lapsed collects the devices whose times are the earliest, and not after by. next is the earliest time of all others.
 type lapsed struct {
 	by, next time.Time
 	devices  []timedDevice
@@ -172,7 +172,7 @@ func (f *lapsed) add(d licensing.Device, known knownDevice, leased bool) {
 	switch {
 	case at.IsZero():
 	case at.After(f.by):
-		f.leave(at)
+		f.leaveOut(at)
 	default:
 		if f.devices = append(f.devices, timedDevice{d, known, at}); len(f.devices) >= 8*store.MaxLapsed {
 			f.cut()
@@ -180,18 +180,19 @@ func (f *lapsed) add(d licensing.Device, known knownDevice, leased bool) {
 	}
 }
 
-// cut leaves all devices but the first store.MaxLapsed.
+// cut drops all devices but the store.MaxLapsed earliest.
 func (f *lapsed) cut() {
 	slices.SortFunc(f.devices, func(a, b timedDevice) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.device.ID, b.device.ID))
 	})
 	if len(f.devices) > store.MaxLapsed {
-		f.leave(f.devices[store.MaxLapsed].at)
+		f.leaveOut(f.devices[store.MaxLapsed].at)
 		f.devices = f.devices[:store.MaxLapsed]
 	}
 }
 
-func (f *lapsed) leave(at time.Time) {
+// leaveOut notes the time of a device that is not among the devices.
+func (f *lapsed) leaveOut(at time.Time) {
 	if f.next.IsZero() || at.Before(f.next) {
 		f.next = at
 	}

@@ -162,7 +162,7 @@ func (s *epochs) readListeners(ctx context.Context) error {
 	fence, revision := s.readListenFence(etcd.First(response.Responses, 0))
 	for found := response.Responses[1].GetResponseRange(); ; {
 		for _, kv := range found.Kvs {
-			// A key that is not in the form of a listener's is for verify to report.
+			// A key that is not the key of a listener is for verify to report.
 			if owner, rest, ok := keyspace.CutOwner(string(kv.Key[len(keyspace.ListenersPrefix):])); ok && rest == "" {
 				owners[owner] = struct{}{}
 			}

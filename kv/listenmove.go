@@ -42,8 +42,8 @@ const (
 	moveChild = 100
 )
 
-// pend adds an owner's request to listen, or no longer to listen, to the swap.
-func (sw *swap) pend(owner licensing.Owner, listens bool) {
+// requestListening adds an owner's request to listen, or no longer to listen, to the swap.
+func (sw *swap) requestListening(owner licensing.Owner, listens bool) {
 	sw.put([]byte(keyspace.ListenRequestKey(owner)), layout.EncodeListenRequest(listens))
 	sw.pends = true
 }

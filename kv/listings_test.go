@@ -87,11 +87,11 @@ func workStore(t testing.TB) (*Store, *workKV) {
 	return s, kv
 }
 
-// crowd returns an owner with count licenses and count orders of one buyer, written straight into etcd. Half of them
-// were made in one burst.
-func crowd(t testing.TB, n int) licensing.Owner {
+// largeOwner returns an owner with n licenses and n orders of one buyer, written straight into etcd. Half of them were
+// made in one burst.
+func largeOwner(t testing.TB, n int) licensing.Owner {
 	t.Helper()
-	owner := licensing.Owner{AccountID: fmt.Sprintf("acct_crowd%d", n), Mode: licensing.Test}
+	owner := licensing.Owner{AccountID: fmt.Sprintf("acct_large%d", n), Mode: licensing.Test}
 	random := rand.New(rand.NewPCG(uint64(n), 7))
 	var children, puts []clientv3.Op
 	flush := func(least int) {
@@ -168,7 +168,7 @@ func TestPagesCostTheSame(t *testing.T) {
 		{"pages of which a filter leaves nothing", 20, 20, nothing, work{1500, 1500, 20}, work{2500, 2500, 30}},
 	} {
 		for _, n := range []int{1_000, 10_000} {
-			owner := crowdOnce(t, n)
+			owner := largeOwnerOnce(t, n)
 			var cost pageWork
 			for _, from := range []store.Position{"", middle(t, s, owner, n)} {
 				items := 0
@@ -217,16 +217,16 @@ func (w work) exceeds(bound work) bool {
 	return w.counted > bound.counted || w.given > bound.given || w.requests > bound.requests
 }
 
-// crowds are the owners that [crowd] made, by their number of licenses.
-var crowds sync.Map
+// largeOwners are the owners that [largeOwner] made, by their number of licenses.
+var largeOwners sync.Map
 
-func crowdOnce(t testing.TB, n int) licensing.Owner {
+func largeOwnerOnce(t testing.TB, n int) licensing.Owner {
 	t.Helper()
-	if owner, made := crowds.Load(n); made {
+	if owner, made := largeOwners.Load(n); made {
 		return owner.(licensing.Owner)
 	}
-	owner := crowd(t, n)
-	crowds.Store(n, owner)
+	owner := largeOwner(t, n)
+	largeOwners.Store(n, owner)
 	return owner
 }
 
@@ -234,7 +234,7 @@ func crowdOnce(t testing.TB, n int) licensing.Owner {
 // middle.
 func BenchmarkPage(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
-		owner := crowdOnce(b, n)
+		owner := largeOwnerOnce(b, n)
 		s, kv := workStore(b)
 		for name, before := range map[string]store.Position{"first": "", "middle": middle(b, s, owner, n)} {
 			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {

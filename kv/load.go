@@ -379,7 +379,7 @@ func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyVa
 	return devices, nil
 }
 
-// knownEntries returns the devices that have keys of their own, as these keys hold them.
+// knownEntries returns the devices that have keys of their own, as these keys have them.
 func knownEntries(wanted []string, own []*mvccpb.KeyValue, devices licensing.Devices) map[string]knownDevice {
 	var known map[string]knownDevice
 	for i, kv := range own {

@@ -104,8 +104,8 @@ func (s *slot) note(next cachedValue) {
 	}
 }
 
-// correct stores the value that won against a swap, whatever the slot held before: that value was wrong, even if it
-// seemed newer, as after a restore.
+// correct stores the value that won against a swap, whatever the slot contained before: that value was wrong, even if
+// it seemed newer, as after a restore.
 func (m *memory) correct(id licensing.LicenseID, next cachedValue) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {

@@ -23,7 +23,7 @@ func compareOwners(a, b licensing.Owner) int {
 	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
 }
 
-// knownOwners holds the owners whose keys, and whose slots' keys, are known to exist.
+// knownOwners contains the owners whose keys, and whose slots' keys, are known to exist.
 type knownOwners struct {
 	locks *fair.Places[licensing.Owner] // to write an owner's key
 
@@ -189,7 +189,7 @@ func (s *epochs) listOwners(ctx context.Context) ([]licensing.Owner, error) {
 	var owners []licensing.Owner
 	err := s.etcd.EachInSlots(ctx, "list_owners", etcd.Family(keyspace.OwnersFamily), ownersPage, 0,
 		func(kv *mvccpb.KeyValue) {
-			// A key that is not in the form of an owner's is left to verify.
+			// A key that does not name an owner is left to verify.
 			if owner, ok := keyspace.OwnerIn(kv.Key, keyspace.OwnersFamily); ok {
 				owners = append(owners, owner)
 			}
@@ -222,10 +222,16 @@ func (s *slotMap) OpenSlotMap(ctx context.Context) error {
 	return nil
 }
 
-// FollowSlotMap follows the map until ctx ends.
+// FollowSlotMap follows the map until ctx ends. While etcd is away, it tries again: no watch tells of the map as it was
+// when a read failed.
 func (s *slotMap) FollowSlotMap(ctx context.Context) {
 	s.etcd.Watch(ctx, keyspace.SlotMapKey, func() {
-		if err := s.readSlotMap(ctx); err != nil && ctx.Err() == nil {
+		err := s.readSlotMap(ctx)
+		for try := 0; licensing.NotExecuted(err) && ctx.Err() == nil; try++ {
+			etcd.PauseBeforeResend(ctx, try)
+			err = s.readSlotMap(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			s.log.Error().Err(err).
 				Msg("can't read the map of slots; this node continues with the last map that it read")
 		}

@@ -59,7 +59,7 @@ func (b *packer) fits(p *batchItem) bool {
 			b.ops+ops > b.room(),
 			b.count+1+max(b.widest, width) > etcd.MaxOps,
 			b.bytes+p.bytes > maxBatchBytes,
-			b.apart && b.meets(p):
+			b.apart && b.conflicts(p):
 			return false
 		}
 	}
@@ -75,9 +75,9 @@ func (b *packer) fits(p *batchItem) bool {
 	return true
 }
 
-// meets reports whether an item writes a key that the batch touches, or touches a key that the batch writes. etcd
+// conflicts reports whether an item writes a key that the batch touches, or touches a key that the batch writes. etcd
 // evaluates every compare of a request before any write, and refuses two writes of one key, or reorders them.
-func (b *packer) meets(p *batchItem) bool {
+func (b *packer) conflicts(p *batchItem) bool {
 	for _, c := range p.compares {
 		if has(b.writes, b.hash(c.Key)) {
 			return true

@@ -130,7 +130,7 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 
 // TestRedactionUnderFaults redacts a buyer's orders and granted licenses from two sides, while they are paid, canceled,
 // refunded, activated and changed, and every second write of one of the nodes fails, is applied late, or is applied and
-// answered with an error. Afterwards etcd holds no data of the buyer, and no acknowledged change is lost.
+// answered with an error. Afterwards etcd has no data of the buyer, and no acknowledged change is lost.
 func TestRedactionUnderFaults(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -218,7 +218,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 	}
 }
 
-// acknowledged holds the acknowledged changes of an order and its license during the redaction.
+// acknowledged contains the acknowledged changes of an order and its license during the redaction.
 type acknowledged struct {
 	license          licensing.LicenseKey
 	paid, refunded   bool
@@ -348,7 +348,7 @@ func (a *acknowledged) checkLicense(l *lab) *store.LicenseView {
 }
 
 // TestRedactionLeavesNoHash redacts a buyer with so many orders and granted licenses that their listings have
-// upper levels: their keys hold the hash of the address too.
+// upper levels: their keys contain the hash of the address too.
 func TestRedactionLeavesNoHash(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -83,7 +83,7 @@ func (d *disaster) restore(bump uint64) {
 
 func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the condition did not become true in time")
 		}
@@ -319,7 +319,7 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("got error %v", err)
 		}
 		if entries := kvtest.Must(os.ReadDir(dir))(t); len(entries) != 1 {
-			t.Errorf("the directory holds %v", entries)
+			t.Errorf("the directory contains %v", entries)
 		}
 	})
 	t.Run("a file in the directory's place", func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestRestoreRefuses(t *testing.T) {
 			names = append(names, entry.Name())
 		}
 		if !slices.Equal(names, []string{"etcd", "lock"}) {
-			t.Errorf("the directory holds %v", names)
+			t.Errorf("the directory contains %v", names)
 		}
 		kvtest.WantMode(t, dir, 0o700)
 		kvtest.WantMode(t, filepath.Join(dir, "etcd"), 0o700)

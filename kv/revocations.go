@@ -36,7 +36,7 @@ func (s *views) ReadRevocations(
 	ctx context.Context, owner licensing.Owner, want store.RevocationsWanted,
 ) (list store.Revocations, err error) {
 	var options []clientv3.OpOption
-	if list.Whole = want.After == 0; !list.Whole {
+	if list.Complete = want.After == 0; !list.Complete {
 		options = append(options, clientv3.WithMinModRev(want.After+1))
 	}
 	from := keyspace.RevocationsOf(owner)
@@ -49,7 +49,7 @@ func (s *views) ReadRevocations(
 		if list.Revision == 0 {
 			list.Revision = page.Header.Revision
 			list.Epoch = keyspace.FirstEpoch(list.Revision)
-			if !list.Whole && keyspace.Restored(want.After, list.Revision) {
+			if !list.Complete && keyspace.Restored(want.After, list.Revision) {
 				want.After = 0
 				return s.ReadRevocations(ctx, owner, want)
 			}
@@ -88,7 +88,7 @@ func (s *Store) SweepRevocations(ctx context.Context, today licensing.ReceiptDay
 	err = s.etcd.EachInSlots(ctx, "sweep_revocations", etcd.Family(keyspace.RevocationsFamily), revocationPage, 0,
 		func(kv *mvccpb.KeyValue) {
 			if owner, entry, ok := s.revocation(kv); ok {
-				sweep.meet(ctx, owner, sweptEntry{kv, entry.Until <= today})
+				sweep.add(ctx, owner, sweptEntry{kv, entry.Until <= today})
 			}
 		})
 	sweep.remove(ctx)
@@ -113,8 +113,8 @@ type sweptEntry struct {
 	over bool
 }
 
-// meet notes the next entry. It removes entries once there are enough.
-func (w *revocationSweep) meet(ctx context.Context, owner licensing.Owner, entry sweptEntry) {
+// add notes the next entry. It removes entries once there are enough.
+func (w *revocationSweep) add(ctx context.Context, owner licensing.Owner, entry sweptEntry) {
 	if owner != w.owner {
 		w.remove(ctx)
 		w.owner, w.newest = owner, sweptEntry{}

@@ -119,7 +119,8 @@ func TestRevocationsOfARestoredStore(t *testing.T) {
 		l.void(labOwner, 3, 5, 50_000)
 		lost = l.revocations(labOwner, backed.Revision)
 	}()
-	if len(backed.Entries) != 3 || !backed.Whole || len(lost.Entries) != 2 || lost.Whole || lost.Epoch <= backed.Epoch {
+	if len(backed.Entries) != 3 || !backed.Complete || len(lost.Entries) != 2 || lost.Complete ||
+		lost.Epoch <= backed.Epoch {
 		t.Fatalf("%+v, then %+v", backed, lost)
 	}
 	after := filepath.Join(dir, "after")
@@ -129,11 +130,11 @@ func TestRevocationsOfARestoredStore(t *testing.T) {
 	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}
 	l.client = l.store.etcd.Native
 	restored := l.revocations(labOwner, lost.Revision)
-	if !restored.Whole || len(restored.Entries) != 3 || restored.Epoch <= lost.Epoch {
+	if !restored.Complete || len(restored.Entries) != 3 || restored.Epoch <= lost.Epoch {
 		t.Errorf("restored: %+v after %+v", restored, lost)
 	}
 	l.void(labOwner, 5, 6, 50_000)
-	if next := l.revocations(labOwner, restored.Revision); next.Whole || len(next.Entries) != 1 ||
+	if next := l.revocations(labOwner, restored.Revision); next.Complete || len(next.Entries) != 1 ||
 		next.Epoch <= restored.Epoch {
 		t.Errorf("then: %+v", next)
 	}

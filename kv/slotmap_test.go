@@ -1,8 +1,15 @@
 package kv
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"licet/kv/internal/keyspace"
 	"licet/kv/internal/kvtest"
@@ -104,4 +111,33 @@ func TestMovedSlots(t *testing.T) {
 	}
 	write(layout.SlotMap{})
 	kvtest.Await(t, func() bool { return !refused() })
+}
+
+// awayForReads fails the first reads of keys.
+type awayForReads struct {
+	etcdserverpb.KVClient
+	left atomic.Int32
+}
+
+func (a *awayForReads) Range(
+	ctx context.Context, request *etcdserverpb.RangeRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.RangeResponse, error) {
+	if a.left.Add(-1) >= 0 {
+		return nil, rpctypes.ErrTimeout
+	}
+	return a.KVClient.Range(ctx, request, opts...)
+}
+
+// TestSlotMapIsReadAgain: a node learns of a map that it could not read when its watch began.
+func TestSlotMapIsReadAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	slot := licensing.SlotOf(labOwner)
+	moved := layout.SlotMap{{First: slot, Last: slot, Cell: "other"}}
+	kvtest.Must(l.client.Put(l.ctx(), keyspace.SlotMapKey, string(moved.Encode())))(t)
+	away := &awayForReads{KVClient: l.store.etcd.Remote}
+	away.left.Store(3)
+	l.store.etcd.KV = clientv3.NewKVFromKVClient(away, l.store.etcd.Native)
+	go l.store.FollowSlotMap(l.ctx())
+	kvtest.Await(t, func() bool { return l.store.moved.Load() != nil })
 }

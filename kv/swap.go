@@ -346,7 +346,7 @@ func (sw *swap) list(entry string) {
 	sw.listAbove(entry)
 }
 
-// listAbove puts an entry whose own key holds a record into the upper levels.
+// listAbove puts an entry whose own key contains a record into the upper levels.
 func (sw *swap) listAbove(entry string) {
 	for _, key := range keyspace.SkipKeys(entry) {
 		sw.create([]byte(key), nil)

@@ -49,7 +49,7 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 	}
 	// A request that changes nothing is harmless, and mends what may have gone wrong.
 	if listens := now.Listening(); listens != were.Listening() || listens != sw.listens(now.Owner) {
-		sw.pend(now.Owner, listens)
+		sw.requestListening(now.Owner, listens)
 	}
 	return nil
 }

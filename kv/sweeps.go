@@ -36,7 +36,7 @@ func (s *dueWork) SweepClaims(ctx context.Context, before time.Time) (removed in
 // place goes first, alone, so that no place is left without its claim. A claim that can't be read stays. The next call
 // continues after claims that can't be removed. It fails at the end if it met only such claims; the call after that
 // begins with the oldest claim again.
-func (s *dueWork) sweepClaims(ctx context.Context, before time.Time, limit int) (swept int, err error) {
+func (s *dueWork) sweepClaims(ctx context.Context, before time.Time, limit int) (removed int, err error) {
 	var unreadable error
 	for {
 		from, _ := s.claimsFrom.Load().(string)
@@ -44,9 +44,9 @@ func (s *dueWork) sweepClaims(ctx context.Context, before time.Time, limit int) 
 		if err != nil {
 			return 0, err
 		}
-		swept, bad, err := s.sweepDue(ctx, due)
-		if err != nil || swept > 0 {
-			return swept, err
+		removed, bad, err := s.sweepDue(ctx, due)
+		if err != nil || removed > 0 {
+			return removed, err
 		}
 		unreadable = cmp.Or(unreadable, bad)
 		// None of these claims can be removed, and the claims after them must not wait.
@@ -57,7 +57,7 @@ func (s *dueWork) sweepClaims(ctx context.Context, before time.Time, limit int) 
 }
 
 // sweepDue removes claims, except unreadable claims; bad is the reason why a claim can't be read.
-func (s *dueWork) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, err error) {
+func (s *dueWork) sweepDue(ctx context.Context, due []dueClaim) (removed int, bad, err error) {
 	if len(due) == 0 {
 		return 0, nil, nil
 	}
@@ -71,7 +71,7 @@ func (s *dueWork) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad,
 	}
 	var compares []clientv3.Cmp
 	var deletes []clientv3.Op
-	var removed []removedKey // of deletes
+	var keys []removedKey // of deletes
 	for i, c := range due {
 		kv := etcd.First(found.Responses, i)
 		var claim *licensing.Claim
@@ -82,16 +82,16 @@ func (s *dueWork) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad,
 				continue // the other claims must not wait for this one
 			}
 		}
-		swept++
+		removed++
 		deletes = append(deletes, clientv3.OpDelete(c.place))
-		removed = append(removed, removedKey{c.owner, layout.SizeOf(len(c.place), 0)})
+		keys = append(keys, removedKey{c.owner, layout.SizeOf(len(c.place), 0)})
 		if claim != nil && !claim.CreatedAt.After(c.made) {
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(c.key), "=", kv.ModRevision))
 			deletes = append(deletes, clientv3.OpDelete(c.key))
-			removed = append(removed, removedKey{c.owner, layout.SizeOf(len(c.key), len(kv.Value))})
+			keys = append(keys, removedKey{c.owner, layout.SizeOf(len(c.key), len(kv.Value))})
 		}
 	}
-	if swept == 0 {
+	if removed == 0 {
 		return 0, bad, nil
 	}
 	response, err := s.etcd.Txn(ctx, "sweep", compares, deletes, nil)
@@ -102,13 +102,13 @@ func (s *dueWork) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad,
 	if !response.Succeeded {
 		return 0, nil, nil
 	}
-	for i, r := range removed {
+	for i, r := range keys {
 		// Another node may have removed the same place.
 		if response.Responses[i].GetResponseDeleteRange().Deleted > 0 {
 			s.growth.note(r.owner, response.Header.Revision, licensing.Size{}.Minus(r.size))
 		}
 	}
-	return swept, bad, nil
+	return removed, bad, nil
 }
 
 // dueClaim is an entry of the index by age whose time is over, and the key of its claim.
@@ -166,7 +166,7 @@ func (s *dueWork) Due(
 	}
 	var page store.DuePage
 	for _, kv := range response.Kvs {
-		// A key that is not in the form of an entry is left to verify.
+		// A key that is not the key of an entry is left to verify.
 		if _, ref, ok := index.Decode(slot, string(kv.Key[len(prefix):]), kv.Value); ok {
 			page.Records = append(page.Records, ref)
 		}
@@ -196,7 +196,7 @@ func dueRange(kind licensing.DueKind, span store.DueSpan) etcd.SlotRange {
 // historyCompactor compacts etcd's history early.
 type historyCompactor struct {
 	*core
-	seen int64 // the store's revision at the latest call; 0 while the data leave enough room
+	lastRevision int64 // the store's revision at the latest call; 0 while the data leave enough room
 }
 
 // CompactHistory compacts etcd's history up to the revision of the previous call, while the data in use keep the store
@@ -205,15 +205,15 @@ type historyCompactor struct {
 // Several nodes may compact the same history. One goroutine at a time may call CompactHistory.
 func (s *historyCompactor) CompactHistory(ctx context.Context) error {
 	if !s.etcd.DataHigh() {
-		s.seen = 0
+		s.lastRevision = 0
 		return nil
 	}
 	read, err := s.etcd.List(ctx, "compact", keyspace.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {
 		return err
 	}
-	until := s.seen
-	s.seen = read.Header.Revision
+	until := s.lastRevision
+	s.lastRevision = read.Header.Revision
 	if until == 0 {
 		return nil
 	}

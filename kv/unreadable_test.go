@@ -414,6 +414,10 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 		keyspace.APIKeyKey(keys[1].Hash):               bytesOf("?"),
 		keyspace.KeyUseKey(keys[0].Hash):               bytesOf("?"),
 	})
+	if _, err := l.store.Load(l.ctx(), store.Want{Ref: licensing.LicenseRef(licenses[1])}); !errors.Is(err,
+		licensing.ErrInternal) || !errors.Is(err, store.ErrNewerFormat) { // "?" is the number of no format so far
+		t.Errorf("the license is read with %v", err)
+	}
 	page := store.Page{Limit: 10}
 	for range 2 { // each value counts once
 		listed := kvtest.Must(l.store.ListLicenses(l.ctx(), labOwner, licensing.Customer{}, page, nil))(t)

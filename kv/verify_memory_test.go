@@ -84,7 +84,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 		t.Errorf("in pages: %d bytes with few devices, and %d with many", few, many)
 	}
 	// A stream's pieces grow up to the size of an etcd request, 1.5 MiB, and
-	// then no more; both ends hold some of them here.
+	// then no more; both ends have some of them here.
 	if manyStreamed > 24<<20 {
 		t.Errorf("streamed: %d bytes with many devices", manyStreamed)
 	}

@@ -147,8 +147,8 @@ func (l *lab) claim(key string, change func(*licensing.Claim)) seed {
 	return seed{key: layout.EncodeClaim(claim, writers)}
 }
 
-// labClaims holds the keys of the claims of the free order, of the fresh license and of the change of the license own.
-// It also holds their names in violations, and the name of the claim of an API key.
+// labClaims has the keys of the claims of the free order, of the fresh license and of the change of the license own.
+// It also contains their names in violations, and the name of the claim of an API key.
 type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh, ownKey, own, key string }
 
 func (l *lab) claims(s specimens) (c labClaims) {
@@ -696,6 +696,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"more licenses than the order is for",
 			l.orderSeed(s.many, func(o *licensing.Order) { o.Quantity = 2 }),
 			[]string{"order quantity " + ord(s.many), misplaced(issueAt)}},
+		{"an order whose other licenses must change from an index on that it has not",
+			l.orderSeed(s.many, func(o *licensing.Order) {
+				o.OrderOthers = licensing.OrderOthers{Others: licensing.OthersSuspend, OthersFrom: 9}
+			}),
+			[]string{"order others " + ord(s.many)}},
 		{"an order for many with other keys",
 			l.orderSeed(s.many, func(o *licensing.Order) { o.KeySeed[0]++ }),
 			[]string{"order license_missing " + ord(s.many), "order license_missing " + ord(s.many),
@@ -711,6 +716,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			l.orderSeed(s.many, func(o *licensing.Order) { o.RefundedAt = kvtest.Time }),
 			[]string{"order refunded_license " + ord(s.many), "order refunded_license " + ord(s.many),
 				"order refunded_license " + ord(s.many), misplaced(issueAt)}},
+		{"a refunded order whose other licenses are still to be revoked, but not its first one",
+			l.orderSeed(s.many, func(o *licensing.Order) {
+				o.RefundedAt = kvtest.Time
+				o.OrderOthers = licensing.OrderOthers{Others: licensing.OthersRevoke, OthersFrom: 1}
+			}), []string{"order refunded_license " + ord(s.many)}},
 		{"an issue's place that is gone", seed{issueKey: nil}, []string{"order due_missing " + ord(s.many)}},
 		{"an order's end that is gone", seed{unpaidEndKey: nil}, []string{"order due_missing " + ord(s.unpaid)}},
 		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = kvtest.Time }),
@@ -963,6 +973,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}), []string{"order refund_pending " + ord(s.owed)}},
 		{"a number of a refund without an amount",
 			l.orderSeed(s.paid, func(o *licensing.Order) { o.RefundNo = "ref_1" }),
+			[]string{"order refunds " + ord(s.paid)}},
+		{"a refund that is to end an order, and is not open",
+			l.orderSeed(s.paid, func(o *licensing.Order) { o.RefundEnds = true }),
 			[]string{"order refunds " + ord(s.paid)}},
 		{"an order that forgot where it was paid",
 			l.orderSeed(s.outside, func(o *licensing.Order) { o.Provider = "" }),

@@ -32,7 +32,7 @@ func (o Owner) Matches(want Owner) bool {
 		(want.Mode == "" || want.Mode == o.Mode)
 }
 
-// APIKey is one API key of an account and mode. It does not hold the key's text: the store keeps only
+// APIKey is one API key of an account and mode. It does not contain the key's text: the store keeps only
 // the SHA-256 of the text. The secret is derived, never stored.
 type APIKey struct {
 	ID            string   // public id, key_…; also the keyid of request signatures
@@ -93,7 +93,7 @@ func (k *APIKey) Rotate(masterID string, now time.Time, overlap time.Duration) e
 // MayRotate returns an error if the key may not rotate the secret of another key. The caller sees the new secret, and
 // the API key with its secret is all that signing a request takes. So the key must have all scopes of the other key:
 // rotation must not give the caller more rights. And the key must require signatures if the other key does: otherwise
-// the texts of the two API keys, as a log may hold them, would suffice to sign with the other key. Revoking a key
+// the texts of the two API keys, as a log may contain them, would suffice to sign with the other key. Revoking a key
 // requires less, since the caller gains nothing.
 func (k *APIKey) MayRotate(other *APIKey) error {
 	if other.RequireSignature && !k.RequireSignature {
@@ -270,7 +270,7 @@ const SlotLength = 2
 // SlotOf returns the slot of an account and mode: the first ten bits of a SHA-256. Ids contain the slot, so SlotOf must
 // never change.
 func SlotOf(owner Owner) Slot {
-	// Neither part can hold a zero byte, so no two owners share an input.
+	// Neither part can contain a zero byte, so no two owners share an input.
 	input := make([]byte, 0, 96)
 	input = append(input, "licet slot\x00"...)
 	input = append(input, owner.AccountID...)

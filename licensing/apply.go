@@ -62,7 +62,7 @@ func (k Kind) String() string {
 type Ref struct {
 	Kind  Kind
 	Owner Owner // zero for a license and an alias
-	// ID holds the bytes of a LicenseID, an AliasName or a TrialName, the order number, the product id, the bytes of a
+	// ID has the bytes of a LicenseID, an AliasName or a TrialName, the order number, the product id, the bytes of a
 	// TermsVersion, the hash of an Idempotency-Key or of a payment's reference; empty for webhooks, usage, settings and
 	// receipt keys.
 	ID string
@@ -126,8 +126,8 @@ type Record struct {
 	// Behind is by how much the latest of the nodes' clocks is ahead of the node's clock, at most, if not ActsByTime;
 	// negative: unknown. The engine sets it along with ActsByTime, see seenAt.
 	Behind time.Duration
-	// ActsByTime says whether the node may act by its clock, see clockInDoubt, stampAt and receiptsOut. The engine sets
-	// it before each command that needs it: see NeedsClock.
+	// ActsByTime says whether the node may act by its clock, see clockInDoubt, leaseClockAt and receiptsOut. The engine
+	// sets it before each command that needs it: see NeedsClock.
 	ActsByTime bool
 	// Listening reports whether the license's or the trial's owner has an endpoint for activations. Only then are
 	// their events recorded. The store sets it: see store.Store.
@@ -141,6 +141,9 @@ type Record struct {
 	Touched bool
 	// Documents says how the node dates documents. The engine sets it, see DatesDocument.
 	Documents *DocumentClock
+	// ReadAgo is how long ago the node began to read the record; 0: the node proves the record later. The engine sets
+	// it along with Documents.
+	ReadAgo time.Duration
 	// RecountAt is, with Usage, the revision of the latest recount that has begun; 0: none has. The store sets it.
 	RecountAt int64
 	// Events are the events of the changes to the record and to Issued, in order. The same transaction
@@ -242,7 +245,7 @@ func Apply(r *Record, c Command, now time.Time) (Result, error) {
 // Result is the result of a command: the state right after it and before the next command. Which
 // fields are set depends on the command.
 //
-// An activation copies its Result several times. So the Result holds what only commands on other records return by
+// An activation copies its Result several times. So the Result contains what only commands on other records return by
 // pointers, and methods read these values.
 type Result struct {
 	License License
@@ -277,11 +280,15 @@ type Result struct {
 	ReceiptKeys *ReceiptKeys
 	// Plan is what the license must get in the same transaction; nil: nothing. See ExtendLicense.
 	Plan *Plan
-	// Stored is the size of the owner's usage after AddUsage or SetUsage. Corrected is the change that SetUsage made.
+
+	rare *rareResult
+}
+
+// rareResult contains the values of a Result that few commands return. Its methods on Result describe them.
+type rareResult struct {
 	Stored, Corrected Size
 	Trial             Trial
-	// Back is how much more of an invoice has gone back; see NoteInvoiceRefund.
-	Back int64
+	Back              int64
 }
 
 // WithOrder returns the result with another order.
@@ -301,6 +308,18 @@ func (r Result) Return() Return { return valueOf(r.open) }
 
 // Settings returns the owner's settings after ChangeSettings or FixKeyMatching.
 func (r Result) Settings() Settings { return valueOf(r.settings) }
+
+// Stored returns the size of the owner's usage after AddUsage or SetUsage.
+func (r Result) Stored() Size { return valueOf(r.rare).Stored }
+
+// Corrected returns the change of the owner's usage that SetUsage made.
+func (r Result) Corrected() Size { return valueOf(r.rare).Corrected }
+
+// Trial returns the trial after StartTrial.
+func (r Result) Trial() Trial { return valueOf(r.rare).Trial }
+
+// Back returns how much more of an invoice has gone back; see NoteInvoiceRefund.
+func (r Result) Back() int64 { return valueOf(r.rare).Back }
 
 // Sandbox returns what the sandbox knows about the order after a command that plays in the sandbox.
 func (r Result) Sandbox() SandboxOrder { return valueOf(r.sandbox) }

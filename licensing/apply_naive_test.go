@@ -37,7 +37,7 @@ type naive struct {
 	perMonthMoved int
 	movedMonth    string // the latest in which a device has changed
 	moved         int    // in that month
-	stamp         time.Time
+	leaseClock    time.Time
 }
 
 // answer is the result of a command, as Apply or the naive license returns it.
@@ -184,7 +184,7 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 		if a.Reason = n.unlessRevoked(); a.Reason == "" && (!n.suspended || n.why == licensing.DisputeReason) {
 			n.suspended, n.why = true, c.Reason
 		}
-	case licensing.HoldLicense:
+	case licensing.SuspendForDispute:
 		switch {
 		case n.revoked:
 		case c.Begin && !n.suspended:
@@ -380,7 +380,7 @@ func (n *naive) makesRoom() bool {
 			longest = d
 		}
 	}
-	unseen := n.stamp.Sub(longest.LastSeenAt)
+	unseen := n.leaseClock.Sub(longest.LastSeenAt)
 	if n.inactiveAfter == 0 || len(n.devices) > n.max || unseen < time.Duration(n.inactiveAfter)*day+time.Hour {
 		return false
 	}

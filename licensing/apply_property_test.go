@@ -210,7 +210,7 @@ func drawHappening(t *rapid.T, kinds string) happening {
 		return fixed(licensing.SuspendLicense{Target: target, Reason: drawReason(t)})
 	case "dispute":
 		begins := rapid.Bool().Draw(t, "begins")
-		return fixed(licensing.HoldLicense{Target: target, Begin: begins, End: !begins})
+		return fixed(licensing.SuspendForDispute{Target: target, Begin: begins, End: !begins})
 	case "reinstate":
 		return fixed(licensing.ReinstateLicense{Target: target})
 	default:
@@ -269,7 +269,7 @@ func means(c licensing.Command) bool {
 		return c.Target == ours
 	case licensing.ReinstateLicense:
 		return c.Target == ours
-	case licensing.HoldLicense:
+	case licensing.SuspendForDispute:
 		return c.Target == ours
 	default:
 		return c.(licensing.RevokeLicense).Target == ours
@@ -349,8 +349,8 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		now = now.Add(h.after)
 		c := h.command(now)
 		want := answer{Reason: "license_not_found"}
-		if model.stamp = folded.License.Stamp; h.trusted && now.After(model.stamp) {
-			model.stamp = now
+		if model.leaseClock = folded.License.LeaseClock; h.trusted && now.After(model.leaseClock) {
+			model.leaseClock = now
 		}
 		was := model.look()
 		if means(c) {
@@ -397,7 +397,7 @@ func checkAgainstNaive(t *rapid.T, kinds string) {
 		anyTouch = anyTouch || single.Touched
 
 		checkInvariants(t, before, folded)
-		checkDevicesKept(t, before, folded, c, model.stamp)
+		checkDevicesKept(t, before, folded, c, model.leaseClock)
 		checkReceipts(t, before, folded, result, now)
 	}
 
@@ -505,7 +505,7 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 	for id, entry := range after.Devices {
 		old := before.Devices[id]
 		if entry.Device.ID != id {
-			t.Fatalf("the entry of %s holds device %q", id, entry.Device.ID)
+			t.Fatalf("the entry of %s has device %q", id, entry.Device.ID)
 		}
 		if !entry.Bound {
 			if entry.Device != (licensing.Device{ID: id}) {
@@ -552,10 +552,10 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 
 // checkDevicesKept checks that no command takes a device slot from a device that was seen within the terms, and that a
 // device that has changed keeps its slot and the time when it was bound.
-func checkDevicesKept(t *rapid.T, before, after licensing.Record, c licensing.Command, stamp time.Time) {
+func checkDevicesKept(t *rapid.T, before, after licensing.Record, c licensing.Command, leaseClock time.Time) {
 	l, was := after.License, before.License
-	if l.Stamp.Before(was.Stamp) || l.Stamp.After(stamp) {
-		t.Fatalf("the stamp went from %v to %v", was.Stamp, l.Stamp)
+	if l.LeaseClock.Before(was.LeaseClock) || l.LeaseClock.After(leaseClock) {
+		t.Fatalf("the lease clock went from %v to %v", was.LeaseClock, l.LeaseClock)
 	}
 	for id, entry := range after.Devices {
 		old := before.Devices[id]
@@ -577,10 +577,10 @@ func checkDevicesKept(t *rapid.T, before, after licensing.Record, c licensing.Co
 			}
 			continue
 		}
-		if l.Stamp.Sub(old.Device.LastSeenAt) < time.Duration(l.InactiveAfter.Days)*day+time.Hour ||
+		if l.LeaseClock.Sub(old.Device.LastSeenAt) < time.Duration(l.InactiveAfter.Days)*day+time.Hour ||
 			was.CurrentDevices != was.MaxDevices {
 			t.Fatalf("%s, seen at %v, lost its place at %v; %d of %d devices were bound", id, old.Device.LastSeenAt,
-				l.Stamp, was.CurrentDevices, was.MaxDevices)
+				l.LeaseClock, was.CurrentDevices, was.MaxDevices)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import "time"
 // a sweep removes it: a node whose clock is ahead must not run a request again.
 const ClaimLifetime = 24 * time.Hour
 
-// Claim holds a request that came with an Idempotency-Key, and its outcome. Exactly one of OrderNo,
+// Claim contains a request that came with an Idempotency-Key, and its outcome. Exactly one of OrderNo,
 // Grant, LicenseKey, APIKeyID, EndpointID, ProductID, Redaction and Refusal is set. The transaction that makes
 // the request's change stores the claim. The claim of a redaction, which can be repeated, is stored
 // before and after the redaction.

@@ -36,13 +36,19 @@ const (
 	MaxOpenDisputes = 8
 )
 
+// OrderDisputes contains the facts of the open disputes of an order.
+type OrderDisputes struct {
+	Disputes     string    // the provider's ids, separated by spaces; see OpenDisputes
+	DisputeAskAt time.Time // when a sweep asks the provider about the disputes; zero: there is none to ask about
+}
+
 // OpenDisputes returns the provider's ids of the open disputes of the order's payments. If there are MaxOpenDisputes
 // ids, the order may have more open disputes: see NoteDispute.Open.
-func (o *Order) OpenDisputes() []string { return strings.Fields(o.Disputes) }
+func (o *OrderDisputes) OpenDisputes() []string { return strings.Fields(o.Disputes) }
 
-// setDispute notes whether a dispute is open, and which others are as far as others has them. It removes the time of
-// the next question if there is none to ask. The order does not tell of lost disputes of further payments: if it has
-// any, EndDisputes removes the time.
+// setDispute stores whether the dispute id is open, and that the disputes in others are open. If no sweep needs to ask
+// about a dispute any more, setDispute clears DisputeAskAt. An order does not list lost disputes of its further
+// payments: if the order has further payments, only EndDisputes clears DisputeAskAt.
 func (o *Order) setDispute(id string, open bool, others []string, now time.Time) {
 	ids := slices.DeleteFunc(o.OpenDisputes(), func(other string) bool { return other == id })
 	if open {
@@ -95,7 +101,7 @@ func (o *Order) endUnfitRefund() {
 }
 
 // disputesDue returns when a sweep asks the provider about the open disputes.
-func (o *Order) disputesDue() Due {
+func (o *OrderDisputes) disputesDue() Due {
 	if o.DisputeAskAt.IsZero() {
 		return Due{}
 	}
@@ -107,20 +113,24 @@ func (o *Order) disputesDue() Due {
 // its record must change too: see CountFurther. NoteDispute fails with ErrInvoicesChanged if the further payments
 // or their refunds have changed since the record was read, or if the order has changed since Open was read.
 //
-// If a lost dispute leaves nothing of the payment, the order is refunded: its licenses must be revoked before, and the
-// first one in the same transaction. If the order has more licenses than are revoked, NoteDispute changes nothing, and
-// Result.Refund is zero.
+// The answer may suspend the licenses of the order, or end their suspension: see Suspension for the first license,
+// which must change in the same transaction, and ChangeOthers for the others.
+//
+// If a lost dispute leaves nothing of the payment, the order is refunded: its first license must be revoked in the same
+// transaction, and the others by ChangeOthers.
 type NoteDispute struct {
 	Recorded *Payment // the record of the dispute, as it was read before the provider was asked; nil: there was none
 	Dispute  Payment  // the answer: Provider, Reference, Amount, Currency, State, Fee
-	Revoked  int      // how many licenses of an order for several licenses are revoked by now, with the first one
 	// Further is the further payment that the buyer disputes; nil: the buyer disputes the payment of the order.
 	Further *FurtherDisputed
-	// Open has the provider's ids of the other open disputes of the order, from their records. The caller must read
-	// them if the answer ends the dispute, and the order names MaxOpenDisputes. Sequence is Order.Sequence as it was
-	// read before Open; 0: Open was not read.
-	Open     []string
-	Sequence uint64
+	// Suspend: a new open dispute suspends the licenses of the order.
+	Suspend bool
+	// Open has the provider's ids of the other open disputes of the order, from their records, and Seconds those of
+	// them that are of second payments. If the answer ends the dispute, the caller must read them if the order names
+	// MaxOpenDisputes, or if a dispute that it names may be of a second payment. Sequence is Order.Sequence as it was
+	// read before; 0: the answer does not depend on them.
+	Open, Seconds []string
+	Sequence      uint64
 }
 
 // DeviceID is empty: no device is touched.
@@ -158,12 +168,21 @@ func (c NoteDispute) apply(r *Record, now time.Time) (Result, error) {
 		after.countDispute(c.Further, count, now)
 	}
 	ends := c.Further == nil && o.RefundedAt.IsZero() && d.counts() > 0 && after.Refunded == after.PaidAmount()
-	if ends && o.LicensesIssued > c.Revoked {
-		return Result{order: new(*o)}, nil
-	}
 	if ends {
 		after.RefundedAt, after.RefundBy = now, Provider
 		after.endSubscription(now)
+	}
+	switch suspension := c.Suspension(&after); {
+	case ends:
+		after.decideOthers(OthersRevoke)
+	case !after.RefundedAt.IsZero(): // the licenses are revoked, or are to be
+	case suspension.Begin:
+		after.decideOthers(OthersSuspend)
+	case suspension.End:
+		after.decideOthers(OthersReinstate)
+	}
+	if before.State != d.State && d.State != PaymentOpen {
+		after.retryRefundNow(c.Further, now)
 	}
 	after.endUnfitRefund()
 	r.Changed = r.Changed || after != *o
@@ -180,15 +199,28 @@ func (c NoteDispute) apply(r *Record, now time.Time) (Result, error) {
 	return Result{order: new(*o), refund: &d}, nil
 }
 
+// Suspension returns what the answer does to the suspension of the order's first license. order is as NoteDispute has
+// returned it. An open dispute that is recorded already suspends nothing: the shop may have reinstated the license
+// since. The end of a dispute ends the suspension, unless another dispute is open that is not of a second payment.
+func (c NoteDispute) Suspension(order *Order) (suspension SuspendForDispute) {
+	was := c.Recorded != nil && c.Recorded.State == PaymentOpen
+	if c.Dispute.State == PaymentOpen {
+		suspension.Begin = c.Suspend && !was
+		return suspension
+	}
+	suspension.End = was
+	for _, id := range slices.Concat(order.OpenDisputes(), c.Open) {
+		suspension.End = suspension.End && (id == c.Dispute.Reference || slices.Contains(c.Seconds, id))
+	}
+	return suspension
+}
+
 // CountFurther returns what must change of the record of the further payment. dispute is the dispute's record, as
-// NoteDispute has returned it; zero: nothing is to be stored.
+// NoteDispute has returned it.
 func (c NoteDispute) CountFurther(dispute Payment) RefundInvoice {
 	before := Payment{}
 	if c.Recorded != nil {
 		before = *c.Recorded
-	}
-	if dispute.Reference == "" {
-		return RefundInvoice{}
 	}
 	return c.count(&before, &dispute)
 }
@@ -259,7 +291,7 @@ func disputeMember(d *Payment) EventMember {
 // PutDispute stores the record of a dispute. The same transaction changes the order. If another answer was recorded
 // since, the result is ErrDisputeAnswered.
 type PutDispute struct {
-	Dispute Payment // as NoteDispute has returned it; zero: nothing is to be stored
+	Dispute Payment // as NoteDispute has returned it
 }
 
 // DeviceID is empty: no device is touched.
@@ -268,9 +300,6 @@ func (PutDispute) DeviceID() string { return "" }
 func (PutDispute) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (c PutDispute) apply(r *Record, now time.Time) (Result, error) {
-	if c.Dispute.Reference == "" {
-		return Result{}, nil
-	}
 	dispute, answers := c.Dispute, 0
 	dispute.RecordedAt = now
 	if stored := r.Payment; stored != nil {
@@ -304,8 +333,8 @@ func (PlanDisputes) apply(r *Record, now time.Time) (Result, error) {
 	return Result{order: new(*o), Created: true}, nil
 }
 
-// EndDisputes removes the time of the next question about the disputes of an order: there was none to ask about. It is
-// a no-op if the order has changed so that there may be one.
+// EndDisputes clears DisputeAskAt: no dispute of the order needs a question. EndDisputes is a no-op if the order has
+// changed so that a dispute may need a question now.
 type EndDisputes struct {
 	Planned time.Time // Order.DisputeAskAt, as PlanDisputes has returned it
 }
@@ -326,31 +355,31 @@ func (c EndDisputes) apply(r *Record, _ time.Time) (Result, error) {
 	return Result{order: new(*o)}, nil
 }
 
-// HoldLicense suspends a license while the buyer disputes its payment, or ends such a suspension. Suspensions by the
-// shop and revoked licenses stay as they are. It also moves the end of the license, as the lost dispute of an invoice
-// takes back the period. With neither Begin nor End, and the same Period.From and Period.To, it is a no-op.
-type HoldLicense struct {
+// SuspendForDispute suspends a license while the buyer disputes its payment, or ends such a suspension. Suspensions by
+// the shop and revoked licenses stay as they are. It also moves the end of the license, as the lost dispute of an
+// invoice takes back the period. With neither Begin nor End, and the same Period.From and Period.To, it is a no-op.
+type SuspendForDispute struct {
 	Target
 	Begin, End bool
 	Period     ReturnPeriod
 }
 
 // DeviceID is empty: no device is touched.
-func (HoldLicense) DeviceID() string { return "" }
+func (SuspendForDispute) DeviceID() string { return "" }
 
-func (HoldLicense) growth(*Record, time.Time) Growth { return RequiredGrowth }
+func (SuspendForDispute) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
-func (c HoldLicense) apply(r *Record, now time.Time) (Result, error) {
+func (c SuspendForDispute) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
 		return Result{}, err
 	}
-	switch held := !l.SuspendedAt.IsZero(); {
+	switch suspended := !l.SuspendedAt.IsZero(); {
 	case !l.RevokedAt.IsZero():
-	case c.Begin && !held:
+	case c.Begin && !suspended:
 		l.SuspendedAt, l.StateReason = now, DisputeReason
 		r.recordLicense(l, EventLicenseSuspended, c.By, now, nil)
-	case c.End && held && l.StateReason == DisputeReason:
+	case c.End && suspended && l.StateReason == DisputeReason:
 		l.SuspendedAt, l.StateReason = time.Time{}, ""
 		r.recordLicense(l, EventLicenseReinstated, c.By, now, nil)
 	}

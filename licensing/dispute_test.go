@@ -72,7 +72,7 @@ func TestLostDisputeMeetsRefund(t *testing.T) {
 		d := begin(true)
 		is("the answer is lost", d, 0, true, false)
 		number := d.order.Order.RefundNo
-		must(t, &d.order, licensing.RefundOrder{Number: number, Revoked: 1}, noon)
+		must(t, &d.order, licensing.RefundOrder{Number: number}, noon)
 		is("the refund was made", d, 100, false, false)
 
 		d = begin(true)
@@ -118,7 +118,7 @@ func TestLostDisputeMeetsReturn(t *testing.T) {
 		d := begin(true)
 		is("the answer is lost", d, 0, 100, false)
 		open, _ := d.order.Order.OpenReturn("ref_1")
-		made := d.order.Order.ReturnOf(d.further.Payment, open)
+		made := open.Refund(d.order.Order, d.further.Payment)
 		if err := d.note(made); err != nil {
 			t.Errorf("%s: the refund was made: %v", kind, err)
 		}
@@ -219,7 +219,7 @@ func TestRefundInDoubtStaysOpen(t *testing.T) {
 		open := d.order.Order.OpenReturns()
 		last := open[len(open)-1]
 		must(t, &d.order, licensing.TryReturn{Number: last.Number}, noon)
-		return d.order.Order.ReturnOf(d.further.Payment, last)
+		return last.Refund(d.order.Order, d.further.Payment)
 	}
 	d.rule(t, 40, licensing.PaymentLost)
 	inDoubt := made()
@@ -333,4 +333,42 @@ func TestSecondPaymentDisputed(t *testing.T) {
 			t.Fatalf("the second payment is not back: %+v with %+v", o, o.OpenReturns())
 		}
 	})
+}
+
+// TestRefundAfterDispute: the end of a dispute makes an open refund of the payment due at once that the provider was
+// asked for before, as its answer may be another one now.
+func TestRefundAfterDispute(t *testing.T) {
+	for _, ends := range []licensing.PaymentState{licensing.PaymentWon, licensing.PaymentLost} {
+		for _, second := range []bool{false, true} {
+			d := &disputed{}
+			d.refunds = map[string]*licensing.Record{}
+			d.order = licensing.Record{Order: ordered(func(o *licensing.Order) {
+				o.PaidAt, o.Paid, o.Payment, o.Provider, o.Amount = noon, 100, "pi_1", licensing.ProviderStripe, 100
+				o.LicenseKey = otherKey
+			}).Order}
+			var request, try licensing.Command = licensing.RequestRefund{Number: "ref_1"}, licensing.TryRefund{}
+			if second {
+				d.further.Payment = &licensing.Payment{Kind: licensing.KindOfSecond, Provider: licensing.ProviderStripe,
+					Reference: "pi_2", Amount: 100}
+				request = licensing.CountSecond{New: true, Payment: *d.further.Payment}
+				try = licensing.TryReturn{Number: licensing.RefundNumber("pi_2")}
+			}
+			must(t, &d.order, request, noon)
+			for range 4 {
+				must(t, &d.order, try, noon)
+			}
+			retries := func() time.Time {
+				if returns := d.order.Order.OpenReturns(); second {
+					return returns[0].RetryAt
+				}
+				return d.order.Order.RefundRetryAt
+			}
+			if d.rule(t, 100, licensing.PaymentOpen); !retries().After(noon) {
+				t.Errorf("second %t, an open dispute: the provider is asked again at %v", second, retries())
+			}
+			if d.rule(t, 100, ends); !retries().Equal(noon) {
+				t.Errorf("second %t, %s: the provider is asked again at %v", second, ends, retries())
+			}
+		}
+	}
 }

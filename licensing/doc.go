@@ -1,4 +1,4 @@
-// Package licensing holds the vocabulary of the service and its rules: what a license, an order, a
+// Package licensing contains the vocabulary of the service and its rules: what a license, an order, a
 // product and an API key are, and which changes to them are legal.
 //
 // An [Owner] is an account in one [Mode], live or test. Every record belongs to one owner, and no owner sees or changes
@@ -34,41 +34,35 @@
 //	lease.go               leases of devices: give, renew and remove
 //	trial.go               trials: a license once for a device or an address, and its upgrade
 //	entitlements.go        entitlements, and the versions of terms
-//	expiry.go              notices before the end of a license, and the grace after the end; record the end of both
-//	inactive.go            removal of the device that was unseen for longest
 //	licensekey.go          license ids, what stands for a license key, aliases of licenses, external keys
 //	reissue.go             new keys of a license: which keys still work; the command that makes another
-//	devicechange.go        devices that come back with another id, and their components, as hashes
-//	order.go               orders and their status; orders for several licenses
-//	order_commands.go      pay, cancel and expire an order
+//	devicechange.go        devices that take the slot of another: with another id, or after it was unseen
+//	order.go               orders and their status; orders for several licenses, and what these must get
+//	order_commands.go      pay, cancel and expire an order; attempts to pay at a payment provider
 //	refund_commands.go     refunds
-//	refund_elsewhere.go    refunds that were made at the payment provider, and refunds that fail after they were made
 //	dispute.go             disputes of payments
-//	order_payment.go       what was paid for an order, and what has gone back
+//	order_payment.go       what was paid for an order, and what has gone back, also at the provider
 //	order_subscription.go  the facts of the subscription of an order, and changes that the shop requests
 //	subscription.go        subscriptions of orders, and their invoices
 //	further_returns.go     refunds and disputes of invoices and second payments, and the periods that they take back
 //	returns.go             second payments of orders, and open refunds of them and of invoices
-//	checkout.go            attempts to pay an order at a payment provider
 //	payment.go             records of payments, their fees, and payments that a shop has received itself
 //	sandbox.go             what the sandbox knows about an order and its subscription
 //	sale.go                sums of payments and refunds by currency, and by day or month
-//	redaction_commands.go  removal of a buyer's personal data
 //	product.go             products and terms; put and delete a product
 //	rollout.go             rollouts of a product's terms to earlier licenses
 //	webhooks.go            webhook endpoints; create, change and delete an endpoint
 //	settings.go            the settings of an account in a mode
 //	account.go             accounts, modes and API keys; slots: which part of all data an owner's records are in
 //	receipt.go             receipts: their times, their revision, until when they may be valid
-//	revocation.go          which receipts a change voids
-//	receiptkeys.go         the keys that sign receipts
+//	receiptkeys.go         the keys that sign receipts; which receipts a change voids
 //	usage.go               what an account stores, its budget and warnings, and which commands make the store grow
 //	apply.go               records, commands and their results
 //	claim.go               claims of Idempotency-Keys
-//	due.go                 work that is due on a record
+//	due.go                 work that is due on a record; notices before the end of a license, its grace, both ends
 //	event.go               events of changes
 //	eventlater.go          events that only a newer version knows; eventlater_next.go: such events, for a test
 //	errors.go              the errors that callers see: reasons, codes, and what is wrong with each field
-//	metadata.go            metadata of a license: its size, merging, and the members of its JSON object
+//	metadata.go            metadata of a license, customers, and the removal of a buyer's personal data
 //	period.go              calendar periods; points in time as text, and ranges of time
 package licensing

@@ -46,7 +46,7 @@ func (e Entitlements) Version() TermsVersion {
 	return TermsVersion(binary.BigEndian.Uint64(sum[:]))
 }
 
-// VersionedTerms are the part of a product's terms that its licenses name by [TermsVersion], instead of holding a copy.
+// VersionedTerms are the part of a product's terms that its licenses name by [TermsVersion], instead of keeping a copy.
 // They never change, and are never deleted: licenses outlive their product.
 type VersionedTerms struct {
 	Entitlements Entitlements

@@ -152,7 +152,7 @@ var (
 	ErrTrialNotOffered = &Error{Reason: ReasonTrialNotOffered,
 		Message: "the product offers no trial: put the product with trial to offer one"}
 	// ErrTrialGone: the license is not of a trial that can be upgraded; see UpgradeTrial. No caller gets it.
-	ErrTrialGone    = &Error{Reason: ReasonTrialUsed, Message: "the license is none of a trial that can be upgraded"}
+	ErrTrialGone    = &Error{Reason: ReasonTrialUsed, Message: "the license is not a trial that can be upgraded"}
 	ErrReissueLimit = &Error{
 		Reason:  ReasonReissueLimit,
 		Message: "the license has had 8 new keys, the maximum: revoke the license and grant another",
@@ -226,7 +226,7 @@ var (
 	ErrPaymentPending = &Error{Reason: ReasonInvalidOrderState,
 		Message: "a payment of the order is pending in the sandbox: play complete or fail first"}
 
-	// ErrRefundUnderWay: what becomes of the refund can't be played any more.
+	// ErrRefundUnderWay: a refund is under way, so the sandbox can no longer make it fail.
 	ErrRefundUnderWay = &Error{Reason: ReasonInvalidOrderState,
 		Message: "a refund of the order is under way: play refund_fails before the refund"}
 
@@ -270,8 +270,8 @@ var (
 	// not act by its clock.
 	ErrClockInDoubt = &Error{
 		Reason: ReasonUnavailable,
-		Message: "the node's clock is not known to agree with the clocks of most nodes, as in its first seconds: " +
-			"send the request again; nothing was changed",
+		Message: "this node has not confirmed that its clock agrees with the clocks of most nodes, as in the first " +
+			"seconds after a start; nothing was changed: send the request again",
 	}
 	// ErrOverloaded: the command was not executed and never will be, because a queue is full.
 	ErrOverloaded = &Error{Reason: ReasonOverloaded, Message: "the service is overloaded; nothing was changed"}

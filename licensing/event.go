@@ -122,7 +122,7 @@ type Event struct {
 
 // EventMember is a member of an event's data that has no field in [Event]. Its name and its value are stored as the
 // API returns them, so that every build since this one can return a member that only a newer build knows. It must not
-// hold personal data: redaction doesn't reach events.
+// contain personal data: redaction doesn't reach events.
 type EventMember struct {
 	Of   string // the object of the data that the member belongs to, such as license; empty: the data itself
 	Name string

@@ -136,7 +136,8 @@ func TestOrderEvents(t *testing.T) {
 		})
 		cmd := columns[column]
 		if column == "redact" {
-			cmd = licensing.RedactOrder{BuyerEmail: r.Order.BuyerEmail, LicenseKey: r.Order.LicenseKey}
+			cmd = licensing.RedactOrder{BuyerEmail: r.Order.BuyerEmail, LicenseKey: r.Order.LicenseKey,
+				Sequence: r.Order.Sequence, LicensesIssued: r.Order.LicensesIssued}
 		}
 		actor := map[string]licensing.Actor{
 			"paid": licensing.Provider, "expire": licensing.System, "cancel": byKey, "recorded": r.Order.RefundBy,

@@ -44,7 +44,7 @@ func (c NoteInvoiceRefund) apply(r *Record, now time.Time) (Result, error) {
 		back = refund.sentBack() - stored.sentBack()
 	}
 	r.Payment, r.Changed = &refund, true
-	return Result{refund: &refund, Back: back}, nil
+	return Result{refund: &refund, rare: &rareResult{Back: back}}, nil
 }
 
 // sentBack returns how much money of an invoice a refund has sent back.
@@ -55,11 +55,11 @@ func (p *Payment) sentBack() int64 {
 	return 0
 }
 
-// Whole reports whether all that was paid with an invoice has gone back.
-func (p *Payment) Whole() bool { return p.Amount > 0 && p.Returned >= p.Amount }
+// FullyReturned reports whether all that was paid with an invoice has gone back.
+func (p *Payment) FullyReturned() bool { return p.Amount > 0 && p.Returned >= p.Amount }
 
-// RefundInvoice adds to what has gone back of an invoice or of a second payment, and to what of its lost disputes does
-// not count. Result.Refund is the invoice after that.
+// RefundInvoice adds Back to the returned amount of an invoice or a second payment, and Uncounted to the amount of its
+// lost disputes that does not count as refunded. Result.Refund is the changed payment.
 type RefundInvoice struct{ Back, Uncounted int64 }
 
 // DeviceID is empty: no device is touched.
@@ -79,7 +79,7 @@ func (c RefundInvoice) apply(r *Record, _ time.Time) (Result, error) {
 		return Result{}, ErrRefundMisfit
 	}
 	r.Payment, r.Changed = &invoice, c.Back != 0 || c.Uncounted != 0
-	return Result{refund: &invoice, Back: c.Back}, nil
+	return Result{refund: &invoice, rare: &rareResult{Back: c.Back}}, nil
 }
 
 // CountInvoiceRefund adds what has gone back of an invoice to its order, and moves the end of the paid period. It fails
@@ -154,7 +154,7 @@ func (o *Order) PaidEndOf(records []Payment, without string) (end time.Time) {
 		switch {
 		case p.Kind == KindOfPayment:
 			until = cmp.Or(until, o.Interval.AddTo(o.PaidAt))
-		case p.Kind != KindOfInvoice, p.Reference == without, p.Whole():
+		case p.Kind != KindOfInvoice, p.Reference == without, p.FullyReturned():
 			continue
 		}
 		if until.After(end) {
@@ -195,8 +195,9 @@ func (o *Order) recountFurther(further *Payment, now time.Time) {
 	}
 }
 
-// countDispute adds to what has gone back of the further payment, and to what does not count. An open refund of it for
-// which nothing is left ends, unless the provider may have taken the refund.
+// countDispute adds count.Back to the returned amount of the order's further payments, and moves the end of the paid
+// period. It ends each open refund of this payment for which too little is left, unless the provider may have taken
+// the refund. If more of the dispute may count, a sweep asks about the dispute again.
 func (o *Order) countDispute(f *FurtherDisputed, count RefundInvoice, now time.Time) {
 	further, end := f.Payment, f.PaidEnd
 	further.Returned += count.Back
@@ -208,7 +209,7 @@ func (o *Order) countDispute(f *FurtherDisputed, count RefundInvoice, now time.T
 	switch {
 	case further.Kind == KindOfSecond: // which pays for no period
 		end = o.PaidEnd
-	case !further.Whole() && further.PeriodEnd.After(end):
+	case !further.FullyReturned() && further.PeriodEnd.After(end):
 		end = further.PeriodEnd
 	}
 	o.countReturned(count.Back, end, now)
@@ -219,6 +220,20 @@ func (o *Order) countDispute(f *FurtherDisputed, count RefundInvoice, now time.T
 	for _, r := range o.OpenReturns() {
 		if r.Of == further.Reference && !r.asked() && r.Amount > o.disputableOf(&further) {
 			o.changeReturn(r.Number, nil)
+		}
+	}
+}
+
+// retryRefundNow makes an open refund of the disputed payment due at once if the provider was asked for it before and
+// may have refused it because of the dispute, which has ended.
+func (o *Order) retryRefundNow(further *FurtherDisputed, now time.Time) {
+	if further == nil && o.refundAsked() && !o.RefundPending {
+		o.RefundRetryAt = now
+	}
+	for _, r := range o.OpenReturns() {
+		if further != nil && r.Of == further.Payment.Reference && r.Tries > 0 && !r.Pending {
+			r.RetryAt = now
+			o.changeReturn(r.Number, &r)
 		}
 	}
 }

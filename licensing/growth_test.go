@@ -67,6 +67,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{TryRefund{}, RequiredGrowth},
 		{WithdrawRefund{}, RequiredGrowth},
 		{IssueLicenses{}, RequiredGrowth},
+		{ChangeOthers{}, RequiredGrowth},
 		{NotePendingRefund{}, RequiredGrowth},
 		{RefundOrder{}, RequiredGrowth},
 		{NoteRefund{}, RequiredGrowth},
@@ -76,7 +77,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{PutDispute{}, RequiredGrowth},
 		{PlanDisputes{}, RequiredGrowth},
 		{EndDisputes{}, RequiredGrowth},
-		{HoldLicense{}, RequiredGrowth},
+		{SuspendForDispute{}, RequiredGrowth},
 		{RedactOrder{}, NoGrowth},
 		{RedactLicense{}, NoGrowth},
 		{PutProduct{}, OrdinaryGrowth},
@@ -268,6 +269,7 @@ func TestGrowthOfReasons(t *testing.T) {
 	paid := Record{Order: &Order{OrderPayment: OrderPayment{PaidAt: now}}}
 	due := Record{Order: &Order{OrderPayment: OrderPayment{PaidAt: now, RefundDue: true}}}
 	canceled := Record{Order: &Order{CanceledAt: now}}
+	back := Record{Order: &Order{OrderPayment: OrderPayment{PaidAt: now, RefundedAt: now, Paid: 100}}}
 	for name, test := range map[string]struct {
 		command func(reason string) Command
 		record  Record
@@ -284,6 +286,7 @@ func TestGrowthOfReasons(t *testing.T) {
 		"cancel canceled":   {func(r string) Command { return CancelOrder{Reason: r} }, canceled, NoGrowth, false},
 		"refund":            {func(r string) Command { return RequestRefund{Reason: r} }, paid, RequiredGrowth, true},
 		"refund again":      {func(r string) Command { return RequestRefund{Reason: r} }, due, NoGrowth, false},
+		"refund refunded":   {func(r string) Command { return RequestRefund{Reason: r} }, back, NoGrowth, false},
 		"refund unpaid":     {func(r string) Command { return RequestRefund{Reason: r} }, unpaid, NoGrowth, false},
 	} {
 		if growth := GrowthOf(test.command(small), &test.record, now); growth != test.growth {

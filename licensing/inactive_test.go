@@ -58,8 +58,8 @@ func TestInactiveDevices(t *testing.T) {
 			edit: func(r *licensing.Record) { r.License.MaxDevices, r.License.AllowedOver = 2, 3 }},
 		"a node that must not act by its clock": {unseen: old, seen: -1,
 			edit: func(r *licensing.Record) { r.ActsByTime = false }},
-		"a stamp that is later than the clock": {unseen: old, removed: "phone", seen: 31 * day,
-			edit: func(r *licensing.Record) { r.ActsByTime, r.License.Stamp = false, noon }},
+		"a lease clock that is later than the clock": {unseen: old, removed: "phone", seen: 31 * day,
+			edit: func(r *licensing.Record) { r.ActsByTime, r.License.LeaseClock = false, noon }},
 		"no device was seen before": {unseen: old, seen: -1,
 			edit: func(r *licensing.Record) { r.License.SeenFrom = noon.Add(-time.Hour) }},
 		"devices that the record does not know": {unseen: old, seen: -1,
@@ -112,11 +112,11 @@ func TestInactiveDevices(t *testing.T) {
 			}
 			switch want := noon.Add(-c.seen); {
 			case c.seen < 0:
-				if r.License.SeenFrom != was.SeenFrom || r.License.Stamp != was.Stamp {
-					t.Errorf("seen from %v, stamp %v", r.License.SeenFrom, r.License.Stamp)
+				if r.License.SeenFrom != was.SeenFrom || r.License.LeaseClock != was.LeaseClock {
+					t.Errorf("seen from %v, lease clock %v", r.License.SeenFrom, r.License.LeaseClock)
 				}
-			case !r.License.SeenFrom.Equal(want) || !r.License.Stamp.Equal(noon):
-				t.Errorf("seen from %v, want %v; stamp %v", r.License.SeenFrom, want, r.License.Stamp)
+			case !r.License.SeenFrom.Equal(want) || !r.License.LeaseClock.Equal(noon):
+				t.Errorf("seen from %v, want %v; lease clock %v", r.License.SeenFrom, want, r.License.LeaseClock)
 			}
 		})
 	}

@@ -24,10 +24,10 @@ func TestInvoiceRefund(t *testing.T) {
 		noted := must(t, &refund, licensing.NoteInvoiceRefund{
 			Refund: licensing.Payment{Reference: "re_1", Amount: 500, State: state},
 		}, noon)
-		must(t, &invoice, licensing.RefundInvoice{Back: noted.Back}, noon)
+		must(t, &invoice, licensing.RefundInvoice{Back: noted.Back()}, noon)
 		from := order.Order.PaidEnd
 		must(t, &order, licensing.CountInvoiceRefund{
-			Back: noted.Back, Invoices: 1, Refunds: order.Order.InvoiceRefunds,
+			Back: noted.Back(), Invoices: 1, Refunds: order.Order.InvoiceRefunds,
 			PaidEnd: order.Order.PaidEndOf([]licensing.Payment{first, *invoice.Payment}, ""),
 		}, noon)
 		must(t, &license, licensing.ReturnPeriod{From: from, To: order.Order.PaidEnd}, noon)

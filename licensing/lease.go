@@ -58,53 +58,54 @@ func (t LeaseTerms) CheckDevices(limit int) error {
 	return nil
 }
 
-// KnownLeases says what a record knows of the devices of its license besides the devices that the commands touch: of a
-// license with leases by the ends of these, and otherwise by when the devices were last seen. The store sets it.
+// KnownLeases says which devices of a license a record has besides the devices that the commands touch: of a license
+// with leases, the devices whose leases end first; of any other license, the devices that were unseen for longest. The
+// store sets KnownLeases.
 type KnownLeases struct {
 	// All: Devices has every lease of the license whose guard has passed, except leases that end at Next or later; or
 	// the devices that were not seen for longest, except devices that were last seen at Next or later.
 	All bool
+	// Every: Devices has every device of the license, which its own record contains.
+	Every bool
 	// Next is the earliest such time of the devices that are not in Devices; zero: there are none.
 	Next time.Time
-	// Every: Devices has every device of the license, which its own record holds.
-	Every bool
 }
 
-// LeaseTime returns the time that decides about leases: the later of the node's clock and the license's last stamp.
+// LeaseTime returns the time that decides about leases: the later of the node's clock and the license's LeaseClock.
 // So a clock that is behind neither shortens a lease nor brings a lapsed one back.
 func (l *License) LeaseTime(now time.Time) time.Time {
-	if l.Stamp.After(now) {
-		return l.Stamp
+	if l.LeaseClock.After(now) {
+		return l.LeaseClock
 	}
 	return now
 }
 
-// stampAt returns the stamp of a swap. A node that does not act by its clock reuses the license's last stamp, so its
-// clock takes no lease and no device slot away.
-func (r *Record) stampAt(now time.Time) time.Time {
+// leaseClockAt returns the LeaseClock of a swap. A node that does not act by its clock keeps the license's LeaseClock,
+// so its clock takes no lease and no device slot away.
+func (r *Record) leaseClockAt(now time.Time) time.Time {
 	if r.ActsByTime {
 		return r.License.LeaseTime(now)
 	}
-	return r.License.Stamp
+	return r.License.LeaseClock
 }
 
-// guardPassed reports whether a swap with a stamp may remove a lease with an end. Stamps are stored, so a later swap
-// can't have an earlier stamp.
-func guardPassed(end, stamp time.Time) bool {
-	return !end.IsZero() && !stamp.Before(end.Add(LeaseGuard))
+// guardPassed reports whether a swap with a LeaseClock may remove a lease with an end. LeaseClock is stored, so a later
+// swap can't have an earlier one.
+func guardPassed(end, clock time.Time) bool {
+	return !end.IsZero() && !clock.Before(end.Add(LeaseGuard))
 }
 
-// holds reports whether a bound device may be used at a time: its lease, if it has one, has not lapsed.
-func (d *Device) holds(at time.Time) bool { return d.LeaseEnd.IsZero() || d.LeaseEnd.After(at) }
+// leaseRuns reports whether a bound device may be used at a time: its lease, if it has one, has not lapsed.
+func (d *Device) leaseRuns(at time.Time) bool { return d.LeaseEnd.IsZero() || d.LeaseEnd.After(at) }
 
 // Lapsed reports whether the device had a lease that has ended.
-func (d *Device) Lapsed(at time.Time) bool { return !d.holds(at) }
+func (d *Device) Lapsed(at time.Time) bool { return !d.leaseRuns(at) }
 
-// holds reports whether a device is bound to the license and may be used: its lease, if it has one, has not lapsed. For
-// a node that must not act by its clock, no lease has.
-func (r *Record) holds(device string, now time.Time) bool {
+// mayUse reports whether a device is bound to the license and has no lapsed lease. A node that must not act by its
+// clock counts no lease as lapsed.
+func (r *Record) mayUse(device string, now time.Time) bool {
 	entry := r.Devices[device]
-	return entry != nil && entry.Bound && (!r.ActsByTime || entry.Device.holds(r.License.LeaseTime(now)))
+	return entry != nil && entry.Bound && (!r.ActsByTime || entry.Device.leaseRuns(r.License.LeaseTime(now)))
 }
 
 // clockInDoubt refuses to give or renew a lease on a node that must not act by its clock: the end would be wrong by as
@@ -120,7 +121,7 @@ func (r *Record) clockInDoubt() error {
 // a lease may have lapsed or a device be inactive. commands is how many commands come together.
 func (r *Record) SearchesDevices(c Command, commands int, now time.Time) bool {
 	l := r.License
-	if l == nil || r.Leases.All || !guardPassed(l.LeasesUntil, r.stampAt(now)) && !r.searchesInactive(now) {
+	if l == nil || r.Leases.All || !guardPassed(l.LeasesUntil, r.leaseClockAt(now)) && !r.searchesInactive(now) {
 		return false
 	}
 	switch c := c.(type) {
@@ -128,24 +129,25 @@ func (r *Record) SearchesDevices(c Command, commands int, now time.Time) bool {
 		return true
 	case Activate:
 		return l.MaxDevices != 0 && l.CurrentDevices+commands > l.MaxDevices &&
-			!r.holds(c.Device, now) && c.refusal(r, now) == nil
+			!r.mayUse(c.Device, now) && c.refusal(r, now) == nil
 	}
 	return false
 }
 
 // LapsedBy returns the end up to which leases may be removed now, or the time since which inactive devices are unseen.
 func (r *Record) LapsedBy(now time.Time) time.Time {
-	if stamp := r.stampAt(now); r.License.losesInactive() {
-		return r.License.unseenSince(stamp)
+	clock := r.leaseClockAt(now)
+	if r.License.losesInactive() {
+		return r.License.unseenSince(clock)
 	}
-	return r.stampAt(now).Add(-LeaseGuard)
+	return clock.Add(-LeaseGuard)
 }
 
 // lapseLeases removes the leases whose guard has passed, as far as the record knows them, and sets LeasesUntil anew.
 // Before LeasesUntil and its guard, no lease has lapsed.
 func (r *Record) lapseLeases(now time.Time) {
-	l, stamp := r.License, r.stampAt(now)
-	if !r.Leases.All || !guardPassed(l.LeasesUntil, stamp) {
+	l, clock := r.License, r.leaseClockAt(now)
+	if !r.Leases.All || !guardPassed(l.LeasesUntil, clock) {
 		return
 	}
 	until := r.Leases.Next
@@ -153,7 +155,7 @@ func (r *Record) lapseLeases(now time.Time) {
 	for _, entry := range r.Devices {
 		switch end := entry.Device.LeaseEnd; {
 		case !entry.Bound || end.IsZero():
-		case guardPassed(end, stamp):
+		case guardPassed(end, clock):
 			lapsed = append(lapsed, entry)
 		default:
 			until = earlierEnd(until, end)
@@ -162,7 +164,7 @@ func (r *Record) lapseLeases(now time.Time) {
 	slices.SortFunc(lapsed, func(a, b *DeviceEntry) int {
 		return cmp.Or(a.Device.LeaseEnd.Compare(b.Device.LeaseEnd), cmp.Compare(a.Device.ID, b.Device.ID))
 	})
-	l.LeasesUntil, l.Stamp, r.Changed = until, stamp, true
+	l.LeasesUntil, l.LeaseClock, r.Changed = until, clock, true
 	l.planEarly(now)
 	for _, entry := range lapsed {
 		r.unbind(entry, EventDeviceLeaseLapsed, System, now)
@@ -176,11 +178,11 @@ func (c *Activate) takesLapsed(r *Record, now time.Time) bool {
 	if !l.Lease.Leased() {
 		return false
 	}
-	stamp, taken := r.stampAt(now), l.CurrentDevices
-	removes := r.Leases.All && guardPassed(l.LeasesUntil, stamp) // as lapseLeases does
+	clock, taken := r.leaseClockAt(now), l.CurrentDevices
+	removes := r.Leases.All && guardPassed(l.LeasesUntil, clock) // as lapseLeases does
 	for _, entry := range r.Devices {
 		d := &entry.Device
-		if entry.Bound && (d.ID == c.Device || removes && guardPassed(d.LeaseEnd, stamp)) {
+		if entry.Bound && (d.ID == c.Device || removes && guardPassed(d.LeaseEnd, clock)) {
 			taken--
 		}
 	}
@@ -200,7 +202,7 @@ func earlierEnd(one, other time.Time) time.Time {
 func (c *Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (bound bool, err error) {
 	l := r.License
 	length := l.Lease.lengthFor(c.Lease)
-	if r.holds(c.Device, now) {
+	if r.mayUse(c.Device, now) {
 		c.renewLease(r, entry, length, now)
 		return false, nil
 	}
@@ -210,7 +212,7 @@ func (c *Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (bound bo
 		taken--
 	}
 	if l.MaxDevices != 0 && taken >= l.MaxDevices {
-		if r.Leases.All && guardPassed(l.LeasesUntil, r.stampAt(now)) {
+		if r.Leases.All && guardPassed(l.LeasesUntil, r.leaseClockAt(now)) {
 			return false, ErrMoreLapsed
 		}
 		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
@@ -223,9 +225,9 @@ func (c *Activate) lease(r *Record, entry *DeviceEntry, now time.Time) (bound bo
 	return true, nil
 }
 
-// renewal returns the end of a lease that is renewed, and whether the new end is stored: not as long as the renewal
-// moves the end by less than an eighth of the lease, so that a storm of renewals is not a storm of writes. Of a lease
-// that is shorter than that of the terms, the eighth of the terms counts, up to half of the lease.
+// renewal returns the new end of a renewed lease, and whether to store it. A renewal that moves the end by less than an
+// eighth of the lease is not stored, so frequent renewals cause few writes. If the lease is shorter than the lease of
+// the terms, the threshold is an eighth of the lease of the terms, but at most half of the lease.
 func (l *License) renewal(d *Device, length time.Duration, now time.Time) (end time.Time, stored bool) {
 	at := l.LeaseTime(now)
 	end = l.lastsFor(length, at)
@@ -244,7 +246,7 @@ func RenewsLease(r *Record, cmd Command, now time.Time) bool {
 	default:
 		return false
 	}
-	if r.License == nil || !r.bound(cmd.DeviceID()) {
+	if r.License == nil || !r.Devices.bound(cmd.DeviceID()) {
 		return false
 	}
 	length := r.License.Lease.lengthFor(asked)
@@ -260,14 +262,14 @@ func (c *Activate) renewLease(r *Record, entry *DeviceEntry, length time.Duratio
 		return
 	}
 	d.LeaseEnd = end
-	l.raise(now)
+	l.raiseRevision(now)
 	if seen := l.Reissues.seenAt(now); seen.After(d.LastSeenAt) {
 		d.LastSeenAt = seen
 	}
 	if c.renames(d) {
 		d.Name, d.Named = c.Name, true
 	}
-	l.Stamp = r.stampAt(now)
+	l.LeaseClock = r.leaseClockAt(now)
 	entry.Changed, r.Changed = true, true
 }
 

@@ -59,8 +59,8 @@ func TestLeases(t *testing.T) {
 	}
 	lowered := func(r *licensing.Record) { r.License.MaxDevices, r.License.AllowedOver = 2, 3 }
 	untrusted := func(r *licensing.Record) { r.ActsByTime = false }
-	stamped := func(after time.Duration) func(*licensing.Record) {
-		return func(r *licensing.Record) { r.License.Stamp = noon.Add(after) }
+	leaseClockAt := func(after time.Duration) func(*licensing.Record) {
+		return func(r *licensing.Record) { r.License.LeaseClock = noon.Add(after) }
 	}
 	unknown := func(r *licensing.Record) { r.Leases = licensing.KnownLeases{} }
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ func TestLeases(t *testing.T) {
 		command licensing.Command
 		reason  licensing.Reason // or what a validation says
 		want    string           // the leases afterward
-		stamp   time.Duration    // after noon; 0: none
+		clock   time.Duration    // after noon; 0: none
 		left    time.Duration
 		current int // as answered
 		events  string
@@ -147,11 +147,11 @@ func TestLeases(t *testing.T) {
 			current: 2, events: "device.removed"},
 		"swept by a wrong clock": {ends: lapsed(-day), edit: untrusted, command: licensing.LapseLeases{},
 			want: "laptop 600, phone 300, tablet -86400", current: 3},
-		"the stamp is ahead": {ends: full, edit: stamped(55 * sec), command: leaseOf("tablet"),
-			want: "laptop 600, phone 300, tablet 655", stamp: 55 * sec, left: 600 * sec, current: 3},
-		"lapsed by the stamp": {ends: full, edit: stamped(60 * sec),
+		"the lease clock is ahead": {ends: full, edit: leaseClockAt(55 * sec), command: leaseOf("tablet"),
+			want: "laptop 600, phone 300, tablet 655", clock: 55 * sec, left: 600 * sec, current: 3},
+		"lapsed by the lease clock": {ends: full, edit: leaseClockAt(60 * sec),
 			command: licensing.ValidateLicense{Target: ours, Device: "tablet"}, reason: "device_not_bound",
-			want: "laptop 600, phone 300, tablet 60", stamp: 60 * sec, current: 2},
+			want: "laptop 600, phone 300, tablet 60", clock: 60 * sec, current: 2},
 		"full, and more have lapsed": {ends: map[string]time.Duration{"laptop": 600 * sec, "tablet": -60 * sec},
 			edit: func(r *licensing.Record) {
 				r.License.CurrentDevices, r.License.MaxDevices, r.License.AllowedOver = 5, 4, 5
@@ -205,8 +205,8 @@ func TestLeases(t *testing.T) {
 			if result.LeaseLeft != c.left || result.License.CurrentDevices != c.current {
 				t.Errorf("answered %v, %d devices", result.LeaseLeft, result.License.CurrentDevices)
 			}
-			if c.stamp > 0 && !r.License.Stamp.Equal(noon.Add(c.stamp)) {
-				t.Errorf("the stamp is %v", r.License.Stamp)
+			if c.clock > 0 && !r.License.LeaseClock.Equal(noon.Add(c.clock)) {
+				t.Errorf("the lease clock is %v", r.License.LeaseClock)
 			}
 			var events []string
 			for _, e := range r.Events {
@@ -273,17 +273,17 @@ func TestLeasesAreKept(t *testing.T) {
 					stores)
 			}
 			l, was := r.License, before.License
-			if l.Stamp.Before(was.Stamp) {
-				t.Fatalf("the stamp went from %v to %v", was.Stamp, l.Stamp)
+			if l.LeaseClock.Before(was.LeaseClock) {
+				t.Fatalf("the lease clock went from %v to %v", was.LeaseClock, l.LeaseClock)
 			}
 			count, until := 0, time.Time{}
 			for _, id := range ids {
 				is, old := r.Devices[id], before.Devices[id]
 				same := is.Bound && old.Bound && is.Device.BoundAt.Equal(old.Device.BoundAt)
 				asked := id == c.DeviceID()
-				if old.Bound && !same && !asked && l.Stamp.Before(old.Device.LeaseEnd.Add(5*time.Second)) {
-					t.Fatalf("%T at %v took the lease of %s until %v at the stamp %v", c, now, id, old.Device.LeaseEnd,
-						l.Stamp)
+				if old.Bound && !same && !asked && l.LeaseClock.Before(old.Device.LeaseEnd.Add(5*time.Second)) {
+					t.Fatalf("%T at %v took the lease of %s until %v at the lease clock %v", c, now, id,
+						old.Device.LeaseEnd, l.LeaseClock)
 				}
 				if same && is.Device.LeaseEnd.Before(old.Device.LeaseEnd) {
 					t.Fatalf("%T moved the end of %s back", c, id)

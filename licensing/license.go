@@ -24,7 +24,7 @@ const (
 // Statuses lists the license states.
 func Statuses() []Status { return []Status{NotActivated, Activated, Expired, Revoked, Suspended} }
 
-// License holds the facts of one license, except its devices. A zero time or an empty string means
+// License contains the facts of one license, except its devices. A zero time or an empty string means
 // that the fact does not apply.
 type License struct {
 	Key       LicenseKey
@@ -62,7 +62,7 @@ type License struct {
 	InactiveAfter Period
 	Match         DeviceMatch // which unknown devices are bound devices that have changed
 	Changes       Removals    // of devices, if Match allows any
-	// OwnEntitlements is the version of the license's own entitlements, which its Metadata holds; 0: none.
+	// OwnEntitlements is the version of the license's own entitlements, which its Metadata contains; 0: none.
 	OwnEntitlements TermsVersion
 	// EndRecorded is the ExpiresAt that a sweep has recorded as past; zero if the current end is not
 	// recorded. A license with a recorded end is expired for every clock, also for a clock that was set back.
@@ -74,9 +74,9 @@ type License struct {
 	GraceRecorded time.Time
 	Notice        Notice // of the next EventLicenseExpiring
 
-	// Stamp is the latest time by which leases were given, renewed or removed, or inactive devices looked for; it never
-	// goes back. See stampAt.
-	Stamp time.Time
+	// LeaseClock is the latest time by which leases were given, renewed or removed, or inactive devices looked for; it
+	// never goes back. See leaseClockAt.
+	LeaseClock time.Time
 	// LeasesUntil is a time before which no lease ends; zero: there are no leases.
 	LeasesUntil time.Time
 	// SeenFrom is a time before which no bound device was last seen; zero: CreatedAt is one.
@@ -134,16 +134,22 @@ type Device struct {
 	Components Components
 }
 
-// DeviceEntry says whether a device is bound to a license, and holds the device if it is.
+// DeviceEntry says whether a device is bound to a license, and contains the device if it is.
 type DeviceEntry struct {
 	Device  Device // only ID is set if Bound is false
 	Bound   bool
 	Changed bool // differs from the stored entry
 }
 
-// Devices holds the entries of the devices that the commands touch, by device id. A device without an
+// Devices contains the entries of the devices that the commands touch, by device id. A device without an
 // entry is unknown, which does not mean that it is not bound.
 type Devices map[string]*DeviceEntry
+
+// bound reports whether a device is known to be bound.
+func (d Devices) bound(device string) bool {
+	entry := d[device]
+	return entry != nil && entry.Bound
+}
 
 // MaxDeviceID is the greatest length of a device id, in Unicode code points.
 const MaxDeviceID = 255

@@ -72,7 +72,7 @@ func (c Activate) DeviceID() string { return c.Device }
 func (c Activate) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
 	switch {
-	case err != nil, r.holds(c.Device, now), l.checkKey(c.Key, false, nil, now) != nil,
+	case err != nil, r.mayUse(c.Device, now), l.checkKey(c.Key, false, nil, now) != nil,
 		l.unusable(c.ProductID, c.changes(r, now) != nil, now) != nil:
 		return NoGrowth
 	case l.MaxDevices == 0:
@@ -89,11 +89,11 @@ func (c *Activate) refusal(r *Record, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	held := r.holds(c.Device, now)
-	if err := l.checkKey(c.Key, held, nil, now); err != nil {
+	mayUse := r.mayUse(c.Device, now)
+	if err := l.checkKey(c.Key, mayUse, nil, now); err != nil {
 		return err
 	}
-	has := held || c.changes(r, now) != nil // a device slot
+	has := mayUse || c.changes(r, now) != nil // a device slot
 	if unusable := l.unusable(c.ProductID, has, now); unusable != nil {
 		return unusable
 	}
@@ -160,7 +160,7 @@ func (c *Activate) bind(r *Record, entry *DeviceEntry, now time.Time, lease time
 	if l.Lease.Leased() {
 		end := l.lastsFor(lease, l.LeaseTime(now))
 		entry.Device.LeaseEnd, entry.Device.LastSeenAt = end, l.Reissues.seenAt(now)
-		l.LeasesUntil, l.Stamp = earlierEnd(l.LeasesUntil, end), r.stampAt(now)
+		l.LeasesUntil, l.LeaseClock = earlierEnd(l.LeasesUntil, end), r.leaseClockAt(now)
 	}
 	if r.matches() {
 		entry.Device.Components = c.Components
@@ -181,7 +181,7 @@ func (c *Activate) bind(r *Record, entry *DeviceEntry, now time.Time, lease time
 // a device. r and now are as for Apply, growth is that of the command on the record.
 func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	c, ok := cmd.(Activate)
-	if !ok || !r.holds(c.Device, now) {
+	if !ok || !r.mayUse(c.Device, now) {
 		return ok && growth != NoGrowth
 	}
 	l, err := c.license(r)
@@ -270,13 +270,13 @@ func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
 		r.leased(&result, &Device{ID: c.Device}, now)
 		return result, nil
 	}
-	held, event := r.holds(c.Device, now), EventDeviceRemoved
-	if !held {
+	mayUse, event := r.mayUse(c.Device, now), EventDeviceRemoved
+	if !mayUse {
 		event = EventDeviceLeaseLapsed
 	}
 	removed := r.unbind(entry, event, c.By, now)
 	r.leased(&result, &entry.Device, now)
-	result.Device, result.Removed = removed, held
+	result.Device, result.Removed = removed, mayUse
 	return result, nil
 }
 
@@ -288,7 +288,7 @@ func (r *Record) unbind(
 	entry.Device = Device{ID: removed.ID}
 	entry.Bound, entry.Changed, r.Changed = false, true, true
 	l.CurrentDevices--
-	l.raise(now)
+	l.raiseRevision(now)
 	r.voidDevice(&removed, now)
 	if l.CurrentDevices <= l.MaxDevices {
 		l.AllowedOver = 0

@@ -252,7 +252,7 @@ func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if c.MaxDevices != nil {
-		if err := cmp.Or(l.Lease.CheckDevices(*c.MaxDevices), l.checkTrialDevices(*c.MaxDevices)); err != nil {
+		if err := cmp.Or(l.Lease.CheckDevices(*c.MaxDevices), checkTrialDevices(l, *c.MaxDevices)); err != nil {
 			return Result{}, err
 		}
 	}
@@ -266,10 +266,8 @@ func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 		*r.Metadata, l.OwnEntitlements = next, next.Entitlements.Version()
 	}
 	if c.MaxDevices != nil && *c.MaxDevices != l.MaxDevices {
-		l.MaxDevices, l.AllowedOver, changed = *c.MaxDevices, 0, true
-		if l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
-			l.AllowedOver = l.CurrentDevices
-		}
+		l.limitDevices(*c.MaxDevices)
+		changed = true
 	}
 	if changed {
 		r.recordLicense(l, EventLicenseUpdated, c.By, now, nil)

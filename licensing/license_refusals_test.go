@@ -73,7 +73,7 @@ func TestRenewStaysWithinRFC3339(t *testing.T) {
 		{"within the last hour", licensing.RenewLicense{Extend: licensing.Period{Clock: 29 * time.Minute}}, ""},
 		{"beyond the last hour", licensing.RenewLicense{Extend: licensing.Period{Clock: 30 * time.Minute}}, "extend"},
 		{"by a month", licensing.RenewLicense{Extend: licensing.Period{Months: 1}}, "extend"},
-		{"by more years than a time can hold", licensing.RenewLicense{Extend: licensing.Period{Years: 300_000_000_000}},
+		{"by too many years for a time", licensing.RenewLicense{Extend: licensing.Period{Years: 300_000_000_000}},
 			"extend"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,19 +33,19 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (result Result, err err
 		return result, err
 	}
 	entry := r.Devices[c.Device]
-	held, doubt := r.holds(c.Device, now), cmp.Or(r.clockInDoubt(), r.receiptInDoubt(c.Receipt))
-	replaced := l.checkKey(c.Key, held, nil, now)
+	mayUse, doubt := r.mayUse(c.Device, now), cmp.Or(r.clockInDoubt(), r.receiptInDoubt(c.Receipt))
+	replaced := l.checkKey(c.Key, mayUse, nil, now)
 	if errors.Is(replaced, ErrLicenseNotFound) {
 		return Result{}, replaced
 	}
-	invalid := l.unusable(c.ProductID, held, now)
+	invalid := l.unusable(c.ProductID, mayUse, now)
 	var why Reason
 	switch {
 	case replaced != nil:
 		why = ReasonLicenseKeyReplaced
 	case invalid != nil:
 		why = invalid.Reason
-	case !held:
+	case !mayUse:
 		why = NotBound
 	case doubt != nil:
 		return Result{}, doubt
@@ -77,7 +77,7 @@ func WithoutRefresh(c Command) Command {
 
 // unusable returns why a device can't use a license for a product now, or nil. An empty product matches all. In the
 // grace after the end, bound devices go on, and so does any device of a license with leases.
-func (l *License) unusable(productID string, held bool, now time.Time) *Error {
+func (l *License) unusable(productID string, mayUse bool, now time.Time) *Error {
 	if productID != "" && productID != l.ProductID {
 		return ErrProductMismatch
 	}
@@ -87,7 +87,7 @@ func (l *License) unusable(productID string, held bool, now time.Time) *Error {
 	case Suspended:
 		return ErrLicenseSuspended
 	case Expired:
-		if !held && !l.Lease.Leased() || !l.InGrace(l.LeaseTime(now)) {
+		if !mayUse && !l.Lease.Leased() || !l.InGrace(l.LeaseTime(now)) {
 			return ErrLicenseExpired
 		}
 	}
@@ -117,16 +117,16 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	held := r.holds(c.Device, now)
+	mayUse := r.mayUse(c.Device, now)
 	var lease *Device // which the device gives back
-	if held && l.Lease.Leased() {
+	if mayUse && l.Lease.Leased() {
 		lease = &r.Devices[c.Device].Device
 	}
-	if err := l.checkKey(c.Key, held, lease, now); err != nil {
+	if err := l.checkKey(c.Key, mayUse, lease, now); err != nil {
 		return Result{}, err
 	}
 	if !c.ReceiptAt.IsZero() {
-		if err := l.checkReceipt(c.ReceiptAt, lease, now); err != nil {
+		if err := l.Reissues.checkReceipt(c.ReceiptAt, lease, now); err != nil {
 			return Result{}, err
 		}
 		if entry := r.Devices[c.Device]; entry != nil && entry.Bound && c.ReceiptRevision < l.Revision &&

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// LicenseID names a license, in the store and to callers. The first two bytes hold the [Slot] of the license's owner,
+// LicenseID names a license, in the store and to callers. The first two bytes have the [Slot] of the license's owner,
 // in their first ten bits; six zero bits follow. The other 16 bytes are an AES-128 block, which keyring.LicenseKeys
 // makes of the license's key. So a license needs no index from its id to its key, and the key can't be derived from the
 // id without the id key. The text of an id is lic_ and the block in 26 characters, without the slot, which is in the
@@ -45,7 +45,7 @@ func (id LicenseID) Block() [LicenseBlockSize]byte { return [LicenseBlockSize]by
 
 // String returns the id as callers see it: lic_ and 26 characters.
 func (id LicenseID) String() string {
-	return LicenseIDPrefix + licenseIDText.EncodeToString(id[slotSize:])
+	return string(licenseIDText.AppendEncode(append(make([]byte, 0, 64), LicenseIDPrefix...), id[slotSize:]))
 }
 
 // Key returns the key of the license with the id, with a product's prefix.
@@ -71,7 +71,7 @@ func ParseLicenseBlock(text string) (block [LicenseBlockSize]byte, ok bool) {
 }
 
 // LicenseKey stands for a license key inside of the service: the id of the license, and the prefix of the key. The key
-// itself is a secret of the customer, so neither records nor logs hold it: only keyring.LicenseKeys.Text returns it.
+// itself is a secret of the customer, so neither records nor logs contain it: only keyring.LicenseKeys.Text returns it.
 // The zero LicenseKey is no key. LicenseKey prints as the license's id.
 //
 // A license that was reissued has other keys than the key that its id is made of. keyring.LicenseKeys.Parse returns

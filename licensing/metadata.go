@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Limits of metadata.
@@ -142,4 +143,75 @@ func jsonText(text string) string {
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(text) // text always encodes
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// A buyer may ask a shop to delete personal data. A redaction removes the texts that the shop has stored about the
+// buyer. The facts of the sale, the payment and the activations stay. See docs/guides/personal-data.md. A redaction
+// records no event: it changes nothing that events contain.
+
+// RedactOrder removes the e-mail address, the description, the metadata and the reason from a buyer's
+// order, in any state. If the order is another buyer's, or was redacted before, it returns
+// ErrOrderNotFound. No search finds the licenses of the order by the buyer afterward. So the same transaction must
+// redact the first license, and the other licenses must be redacted before. RedactOrder is a no-op if these are not
+// all: if the order has changed since it was read, or if its other licenses must still get a change with its reason.
+type RedactOrder struct {
+	BuyerEmail string     // letter case does not matter
+	LicenseKey LicenseKey // of the first license, empty if there is none, as the order had it before any redaction
+	// Sequence and LicensesIssued are of the order as it was then.
+	Sequence       uint64
+	LicensesIssued int
+}
+
+// DeviceID is empty: no device is touched.
+func (RedactOrder) DeviceID() string { return "" }
+
+func (RedactOrder) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case o.BuyerEmail == "" || FoldEmail(o.BuyerEmail) != FoldEmail(c.BuyerEmail):
+		return Result{}, ErrOrderNotFound
+	case o.LicenseKey == c.LicenseKey && o.Sequence == c.Sequence && o.LicensesIssued == c.LicensesIssued &&
+		o.Others == OthersDone:
+		o.BuyerEmail, o.Description, o.Metadata, o.StateReason, r.Changed = "", "", "", "", true
+	}
+	return Result{order: new(*o)}, nil
+}
+
+// RedactLicense removes the metadata, the customer and the reasons from a license, and the components of its devices,
+// in any state. It keeps DisputeReason, which tells nothing about the buyer: SuspendForDispute ends only suspensions
+// for it.
+type RedactLicense struct {
+	Target
+	// Of, if set, demands that the license itself names this customer. If the license names another customer, or was
+	// redacted before, the command returns ErrLicenseNotFound.
+	Of Customer
+}
+
+// DeviceID is empty: no device is touched.
+func (RedactLicense) DeviceID() string { return "" }
+
+func (RedactLicense) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (c RedactLicense) apply(r *Record, _ time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	m := *r.Metadata
+	if !m.Has(c.Of) {
+		return Result{}, ErrLicenseNotFound
+	}
+	if m.Object, m.ReissueReason, m.Customer = "", "", (Customer{}); m != *r.Metadata {
+		m.Changed, r.Changed = true, true
+		*r.Metadata = m
+	}
+	if l.StateReason != "" && l.StateReason != DisputeReason {
+		l.StateReason, r.Changed = "", true
+	}
+	r.dropComponents()
+	return Result{License: *l}, nil
 }

@@ -26,7 +26,7 @@ func OrderStatuses() []OrderStatus {
 // MaxAmount is the most that an order may cost, in minor units of its currency.
 const MaxAmount = 1_000_000_000_000
 
-// Order holds the facts of one order. A zero time or an empty string means that the fact does not
+// Order contains the facts of one order. A zero time or an empty string means that the fact does not
 // apply.
 type Order struct {
 	OrderNo     string
@@ -55,6 +55,7 @@ type Order struct {
 	UpgradeOf  LicenseKey
 	LicenseKey LicenseKey // of the first license
 	Late       bool       // paid after it had expired
+	OrderOthers
 	// Attempt counts the attempts to pay through the provider; see StartCheckout. Checkout is the provider's id of the
 	// latest attempt's checkout, which the provider ends at CheckoutEnds.
 	Attempt      int
@@ -66,10 +67,7 @@ type Order struct {
 	// AskFailures counts the failed questions since the latest answer; see PutOffAsk.
 	AskFailures int
 
-	// Disputes has the provider's ids of the open disputes, separated by spaces; see OpenDisputes. DisputeAskAt is when
-	// a sweep asks the provider about them.
-	Disputes     string
-	DisputeAskAt time.Time
+	OrderDisputes
 
 	// Quantity is how many licenses the order is for; 0: one. LicensesIssued and KeySeed are zero then; see Issued and
 	// Key.
@@ -224,4 +222,80 @@ func (r *Record) issue(terms Terms, by Actor, now time.Time, keys ...LicenseKey)
 		r.Issued = append(r.Issued, l)
 		r.recordLicense(l, EventLicenseIssued, by, now, nil)
 	}
+}
+
+// A decision about an order of several licenses may change all of them, and one transaction has room for only some. So
+// the transaction that decides changes the first license, and stores in the order what the others must get. Each
+// further transaction changes some of them, if the order still says so (ChangeOthers): a later decision replaces the
+// earlier decision, each license gets a decision once, and any node can continue.
+
+// OthersChange is what the licenses of an order besides the first one must still get.
+type OthersChange byte
+
+// The changes of the other licenses.
+const (
+	OthersDone      OthersChange = iota // nothing
+	OthersSuspend                       // a dispute has suspended the first license; see SuspendForDispute
+	OthersReinstate                     // the last dispute has ended
+	OthersRevoke                        // the order is refunded, which is final
+)
+
+// OrderOthers is what the licenses of an order besides the first one must still get.
+type OrderOthers struct {
+	Others     OthersChange
+	OthersFrom uint16 // the index of the first license that must still get it; 0: none must
+}
+
+// decideOthers stores what the licenses besides the first one must get.
+func (o *Order) decideOthers(change OthersChange) {
+	if o.Issued() > 1 {
+		o.OrderOthers = OrderOthers{Others: change, OthersFrom: 1}
+	}
+}
+
+// ChangeOthers records that the next licenses of an order besides the first one get what they must get. The same
+// transaction changes these licenses if Result.Created is true. Otherwise ChangeOthers is a no-op: another call was
+// first, or there is a later decision.
+type ChangeOthers struct {
+	Now OrderOthers // as the order had it
+	To  int         // the index behind the last license that changes
+}
+
+// DeviceID is empty: no device is touched.
+func (ChangeOthers) DeviceID() string { return "" }
+
+func (ChangeOthers) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c ChangeOthers) apply(r *Record, _ time.Time) (Result, error) {
+	o, err := existingOrder(r)
+	if err != nil {
+		return Result{}, err
+	}
+	due := o.Others != OthersDone && o.OrderOthers == c.Now
+	if due {
+		if o.OthersFrom, r.Changed = uint16(c.To), true; c.To >= o.Issued() {
+			o.OrderOthers = OrderOthers{}
+		}
+	}
+	return Result{order: new(*o), Created: due}, nil
+}
+
+// OthersCommand returns the command that gives a license of the order what it must get. A reason that is too large to
+// be stored a thousand times, whatever the owner's budget, stays with the order and its first license.
+func OthersCommand(o *Order, key LicenseKey) Command {
+	if o.Others == OthersRevoke {
+		revoke := o.Revocation(key)
+		if len(revoke.Reason) > MaxSmallReason {
+			revoke.Reason = ""
+		}
+		return revoke
+	}
+	return SuspendForDispute{
+		Target: Target{Key: key, By: Provider}, Begin: o.Others == OthersSuspend, End: o.Others == OthersReinstate,
+	}
+}
+
+// Revocation returns the command that revokes a license of the order, which is refunded.
+func (o *Order) Revocation(key LicenseKey) RevokeLicense {
+	return RevokeLicense{Target: Target{Key: key, By: o.RefundBy}, Reason: o.StateReason}
 }

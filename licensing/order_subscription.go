@@ -33,7 +33,7 @@ type Plan struct {
 	SetMaximum bool  // whether MaxDevices replaces what the product has, or what the license has of the same product
 	MaxDevices int   // 0: unlimited
 	Terms      Terms // of the product when the shop requested the change
-	// From is the begin of the first period that the plan is for; zero: the plan is for the present period.
+	// From is the beginning of the first period that the plan is for; zero: the plan is for the present period.
 	From time.Time
 }
 
@@ -54,7 +54,7 @@ func (o *Order) Pays() (productID string, amount int64) {
 	return o.ProductID, o.Amount
 }
 
-// ProductOf returns the product that an invoice of the subscription pays for. start is the begin of the invoice's
+// ProductOf returns the product that an invoice of the subscription pays for. start is the beginning of the invoice's
 // period; zero: the invoice is for the difference of a change.
 func (o *Order) ProductOf(start time.Time) string {
 	productID, _ := o.Pays()
@@ -67,17 +67,17 @@ func (o *Order) ProductOf(start time.Time) string {
 	return productID
 }
 
-// adopt makes a plan that of the present period.
-func (o *Order) adopt(plan *Plan) {
+// applyPlan makes a plan the plan of the present period.
+func (o *Order) applyPlan(plan *Plan) {
 	o.Plan, o.Next = &Plan{ProductID: plan.ProductID, Amount: plan.Amount}, nil
 	if plan.ProductID == o.ProductID && plan.Amount == o.Amount {
 		o.Plan = nil
 	}
 }
 
-// plan makes a change that takes effect later. A change back to what the present period pays for takes the planned
-// change back.
-func (o *Order) plan(plan *Plan, from time.Time) {
+// schedulePlan makes a plan the plan of a later period. A plan that equals the plan of the present period drops the
+// scheduled plan instead.
+func (o *Order) schedulePlan(plan *Plan, from time.Time) {
 	o.Next = new(*plan)
 	o.Next.From = from
 	if product, amount := o.Pays(); plan.ProductID == product && plan.Amount == amount && !plan.SetMaximum {
@@ -145,7 +145,7 @@ func (o *Order) renewsForOther() bool {
 	return o.Next != nil && o.Next.Amount != amount
 }
 
-// OrderSubscription holds the facts of the subscription of an order.
+// OrderSubscription contains the facts of the subscription of an order.
 type OrderSubscription struct {
 	Subscription string // the provider's id of the order's subscription; empty: there is none yet
 	Interval     Period // of the invoices of a subscription; zero: the order is paid once

@@ -131,7 +131,7 @@ func ParseMoment(text string) (time.Time, bool) {
 	return day, err == nil
 }
 
-// TimeRange holds the times from From on and before To. A zero From or To bounds nothing.
+// TimeRange contains the times from From on and before To. A zero From or To bounds nothing.
 type TimeRange struct{ From, To time.Time }
 
 // Has reports whether t is in the range. The zero TimeRange has every time, any other has no zero time.

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Product holds the terms of the licenses that are issued for it. A change of a product affects only
+// Product contains the terms of the licenses that are issued for it. A change of a product affects only
 // licenses that are issued later, until a rollout applies the terms to earlier licenses.
 type Product struct {
 	ID    string
@@ -35,7 +35,7 @@ type Terms struct {
 	Match          DeviceMatch // only without leases
 	Grace          Period      // after the end of a license; zero: none
 	Receipts       ReceiptTerms
-	// Version names the terms that a license does not hold itself, see [VersionedTerms].
+	// Version names the terms that a license does not contain itself, see [VersionedTerms].
 	Version TermsVersion
 }
 

@@ -128,26 +128,32 @@ func TestIssueLicensesNoOp(t *testing.T) {
 	}
 }
 
-// TestRefundOfMany records a refund only once all licenses are revoked. A refund that is withdrawn lets the issue go
-// on.
+// TestRefundOfMany: the refund of an order for many stores that the licenses besides the first one must be revoked. A
+// refund that is withdrawn lets the issue go on.
 func TestRefundOfMany(t *testing.T) {
 	r := orderOfMany(8)
 	must(t, &r, payMany(8), noon)
-	must(t, &r, licensing.RequestRefund{By: byKey}, noon)
+	must(t, &r, licensing.RequestRefund{By: byKey, Reason: "late"}, noon)
 	if r.Order.Issuing() || r.Order.Due().Kind != licensing.DueRefund {
 		t.Errorf("a refund is due, and the order is %+v", r.Order)
 	}
-	for revoked := range 3 {
-		if must(t, &r, licensing.RefundOrder{Revoked: revoked}, noon); !r.Order.RefundedAt.IsZero() {
-			t.Errorf("refunded although only %d licenses are revoked: %+v", revoked, r.Order)
-		}
+	if must(t, &r, licensing.RefundOrder{Partial: true}, noon); !r.Order.RefundedAt.IsZero() {
+		t.Errorf("refunded, and its first license was not revoked: %+v", r.Order)
 	}
 	withdrawn := licensing.Record{Order: new(*r.Order)}
 	if must(t, &withdrawn, licensing.WithdrawRefund{}, noon); !withdrawn.Order.Issuing() {
 		t.Errorf("the refund was withdrawn, and the issue does not go on: %+v", withdrawn.Order)
 	}
-	if must(t, &r, licensing.RefundOrder{Revoked: 3}, noon); r.Order.RefundedAt.IsZero() || r.Order.Issuing() {
+	must(t, &r, licensing.RefundOrder{}, noon)
+	revoke := licensing.OrderOthers{Others: licensing.OthersRevoke, OthersFrom: 1}
+	if r.Order.RefundedAt.IsZero() || r.Order.Issuing() || r.Order.OrderOthers != revoke {
 		t.Errorf("not refunded: %+v", r.Order)
+	}
+	want := licensing.RevokeLicense{
+		Target: licensing.Target{Key: otherKey, By: byKey}, Reason: "late",
+	}
+	if got := licensing.OthersCommand(r.Order, otherKey); got != licensing.Command(want) {
+		t.Errorf("the licenses get %+v, want %+v", got, want)
 	}
 }
 
@@ -180,15 +186,10 @@ func TestIssueAlongRefund(t *testing.T) {
 			next.Disputed, r.Issued = true, nil
 			must(t, &r, next, noon)
 		}
-		must(t, &r, licensing.RefundOrder{Number: "ref_1", Partial: part, Revoked: 6}, noon)
-		if r.Order.RefundDue == part || !r.Order.RefundedAt.IsZero() {
+		must(t, &r, licensing.RefundOrder{Number: "ref_1", Partial: part}, noon)
+		revokes := r.Order.Others == licensing.OthersRevoke
+		if r.Order.RefundDue || r.Order.RefundedAt.IsZero() != part || revokes == part {
 			t.Errorf("part %t: %+v", part, r.Order)
-		}
-		if part {
-			continue
-		}
-		if must(t, &r, licensing.RefundOrder{Number: "ref_1", Revoked: 8}, noon); r.Order.RefundedAt.IsZero() {
-			t.Errorf("not refunded: %+v", r.Order)
 		}
 	}
 }
@@ -219,7 +220,7 @@ func TestExactlyQuantity(t *testing.T) {
 			case 6:
 				c = licensing.WithdrawRefund{Tries: old.RefundTries}
 			default:
-				c = licensing.RefundOrder{Revoked: old.LicensesIssued}
+				c = licensing.RefundOrder{}
 			}
 			r := licensing.Record{Order: new(stored)}
 			if _, err := licensing.Apply(&r, c, noon); err == nil && r.Changed {
@@ -229,8 +230,9 @@ func TestExactlyQuantity(t *testing.T) {
 					keys = append(keys, l.Key)
 				}
 			}
-			if refund, is := c.(licensing.RefundOrder); is && r.Changed && stored.LicensesIssued > refund.Revoked {
-				t.Fatalf("refunded with %d of %d licenses revoked", refund.Revoked, stored.LicensesIssued)
+			if others := stored.OrderOthers; !stored.RefundedAt.IsZero() && stored.Issued() > 1 &&
+				others != (licensing.OrderOthers{Others: licensing.OthersRevoke, OthersFrom: 1}) {
+				t.Fatalf("refunded with %d licenses, which get %+v", stored.Issued(), others)
 			}
 			if stored.Issued() != len(keys) || !slices.Equal(keys, manyKeys(0, min(len(keys), quantity))) {
 				t.Fatalf("the order for %d has %d licenses, with the keys %v", quantity, stored.Issued(), keys)
@@ -263,4 +265,54 @@ func TestKeySeed(t *testing.T) {
 		}
 		seen[key] = true
 	}
+}
+
+// TestChangeOthers: the other licenses of an order get each decision once, in order, unless a later decision replaces
+// it. A sweep finds the order until then.
+func TestChangeOthers(t *testing.T) {
+	r := orderOfMany(5)
+	r.Order.Amount = 40
+	must(t, &r, payMany(3), noon)
+	for r.Order.Issuing() {
+		r.Issued = nil
+		must(t, &r, issueFrom(r.Order), noon)
+	}
+	suspend := func(from uint16) licensing.OrderOthers {
+		return licensing.OrderOthers{Others: licensing.OthersSuspend, OthersFrom: from}
+	}
+	reinstate := licensing.OrderOthers{Others: licensing.OthersReinstate, OthersFrom: 1}
+	disputed := func(recorded *licensing.Payment, state licensing.PaymentState, want licensing.OrderOthers) {
+		t.Helper()
+		must(t, &r, licensing.NoteDispute{Suspend: true, Recorded: recorded,
+			Dispute: licensing.Payment{Reference: "du_1", Amount: 40, State: state}}, noon)
+		if r.Order.OrderOthers != want {
+			t.Errorf("a dispute is %s, and the other licenses must get %+v, want %+v", state, r.Order.OrderOthers, want)
+		}
+	}
+	change := func(now licensing.OrderOthers, to int, want bool, left licensing.OrderOthers) {
+		t.Helper()
+		before := *r.Order
+		result := must(t, &r, licensing.ChangeOthers{Now: now, To: to}, noon)
+		if result.Created != want || r.Order.OrderOthers != left || !want && *r.Order != before {
+			t.Errorf("%+v up to %d: %t, then %+v", now, to, result.Created, r.Order)
+		}
+		if due := r.Order.Due().Kind == licensing.DueIssue; due != (left != licensing.OrderOthers{}) {
+			t.Errorf("%+v is left, and a sweep finds the order: %t", left, due)
+		}
+	}
+	none, open := licensing.OrderOthers{}, &licensing.Payment{State: licensing.PaymentOpen}
+	change(suspend(1), 3, false, none)
+	disputed(nil, licensing.PaymentOpen, suspend(1))
+	change(suspend(1), 3, true, suspend(3))
+	change(suspend(1), 3, false, suspend(3))
+	disputed(open, licensing.PaymentOpen, suspend(3))
+	disputed(open, licensing.PaymentWon, reinstate)
+	change(suspend(3), 5, false, reinstate)
+	change(reinstate, 5, true, none)
+	change(reinstate, 5, false, none)
+	revoke := licensing.OrderOthers{Others: licensing.OthersRevoke, OthersFrom: 1}
+	disputed(&licensing.Payment{Amount: 40, State: licensing.PaymentWon}, licensing.PaymentLost, revoke)
+	disputed(nil, licensing.PaymentOpen, revoke) // the order stays refunded
+	change(revoke, 5, true, none)
+	disputed(nil, licensing.PaymentOpen, none)
 }

@@ -106,17 +106,6 @@ func (d *DocumentClock) Behind() time.Duration {
 	return d.Apart - d.Ahead
 }
 
-// Earlier returns the DocumentClock for documents about a record that was read a time ago.
-func (d *DocumentClock) Earlier(ago time.Duration) *DocumentClock {
-	switch {
-	case ago <= 0:
-		return d
-	case d == nil:
-		return &DocumentClock{Ahead: ago}
-	}
-	return &DocumentClock{Ahead: d.Ahead + ago, Apart: d.Apart}
-}
-
 // ReceiptDay counts days since the beginning of 1970 in UTC.
 type ReceiptDay uint32
 
@@ -167,7 +156,7 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, presented LicenseKey, n
 	if counts == 0 || !r.Documents.Dates(counts) {
 		return
 	}
-	last := l.lastReceipt(&result.Device, presented, now)
+	last := lastReceipt(l, &result.Device, presented, now)
 	if until := receiptsUntil(last); until > l.ReceiptsUntil {
 		if ask&askRecorded != 0 && !ask.Wanted() {
 			return
@@ -179,11 +168,22 @@ func (r *Record) receipt(result *Result, ask ReceiptAsk, presented LicenseKey, n
 	if ask&askFresh == 0 {
 		step = max(min(receiptStep, counts/10).Truncate(time.Second), time.Second)
 	}
-	t.IssuedAt = r.Documents.Time(now).Truncate(step)
+	t.IssuedAt = r.documentTime(now).Truncate(step)
 	if t.ExpiresAt = t.IssuedAt.Add(l.Receipts.length(ask)); t.ExpiresAt.After(last) {
 		t.ExpiresAt = last.Truncate(time.Second)
 	}
 	result.License.Revision, result.License.ReceiptsUntil = l.Revision, l.ReceiptsUntil
+}
+
+// documentTime returns the time of a receipt: nothing that was acknowledged before has voided the receipt. The swap
+// that stores a changed record proves this for now. Else only the read of the record does, and another node may have
+// voided the receipt since. A receipt that is older than the binding of its device proves less, see DeactivateDevice.
+func (r *Record) documentTime(now time.Time) time.Time {
+	at := r.Documents.Time(now)
+	if !r.Changed {
+		at = at.Add(-r.ReadAgo)
+	}
+	return at
 }
 
 // RecordsReceipt reports whether Apply would store another day for a receipt of a bound device that a request asks for.
@@ -198,16 +198,16 @@ func RecordsReceipt(r *Record, cmd Command, now time.Time) bool {
 		ask, product, key = c.Receipt, c.ProductID, c.Key
 	}
 	l := r.License
-	return ask.Wanted() && l != nil && r.bound(cmd.DeviceID()) && l.unusable(product, true, now) == nil &&
+	return ask.Wanted() && l != nil && r.Devices.bound(cmd.DeviceID()) && l.unusable(product, true, now) == nil &&
 		l.checkKey(key, true, nil, now) == nil && r.Documents.Dates(l.Receipts.counts(ask)) &&
-		receiptsUntil(l.lastReceipt(&r.Devices[cmd.DeviceID()].Device, key, now)) > l.ReceiptsUntil
+		receiptsUntil(lastReceipt(l, &r.Devices[cmd.DeviceID()].Device, key, now)) > l.ReceiptsUntil
 }
 
 // lastReceipt returns the latest end of a receipt for a device that presents a key. A receipt ends with the overlap of
 // a key that has been replaced: no entry of a list would void the receipt then.
-func (l *License) lastReceipt(d *Device, presented LicenseKey, now time.Time) time.Time {
+func lastReceipt(l *License, d *Device, presented LicenseKey, now time.Time) time.Time {
 	last := now.Add(l.Receipts.Validity())
-	for _, end := range []time.Time{l.usedUntil(), d.LeaseEnd, l.overlapEnd(presented)} {
+	for _, end := range []time.Time{l.usedUntil(), d.LeaseEnd, l.Reissues.overlapEnd(presented)} {
 		if !end.IsZero() && end.Before(last) {
 			last = end
 		}
@@ -230,8 +230,8 @@ func receiptsUntil(end time.Time) ReceiptDay {
 	return ReceiptDay((t.UnixMilli() + day.Milliseconds() - 1) / day.Milliseconds())
 }
 
-// raise notes a change that receipts of the license show.
-func (l *License) raise(now time.Time) {
+// raiseRevision notes a change that receipts of the license show.
+func (l *License) raiseRevision(now time.Time) {
 	if l.Revision != 0 {
 		l.Revision = nextRevision(l.Revision, now)
 	}
@@ -243,9 +243,9 @@ func nextRevision(before uint64, now time.Time) uint64 {
 	return max(before+1, uint64(max(now.Unix(), 0)))
 }
 
-// shown is what receipts of a license show, apart from the device. Removals and leases of devices raise the revision by
-// themselves, and a new key voids the receipts before.
-type shown struct {
+// receiptFacts are what receipts of a license show, apart from the device. Removals and leases of devices raise the
+// revision by themselves, and a new key voids the receipts before.
+type receiptFacts struct {
 	max                          int
 	product                      string
 	terms, own                   TermsVersion
@@ -258,8 +258,8 @@ type shown struct {
 	revocationAge                uint32
 }
 
-func (l *License) shown() shown {
-	return shown{
+func (l *License) receiptFacts() receiptFacts {
+	return receiptFacts{
 		max: l.MaxDevices, product: l.ProductID, active: l.CurrentDevices > 0, terms: l.Terms, own: l.OwnEntitlements,
 		expires: l.ExpiresAt, ends: l.usedUntil(), suspended: l.SuspendedAt, revoked: l.RevokedAt,
 		recorded: l.EndRecorded, grace: l.Grace, graceRecorded: l.GraceRecorded, trial: l.IsTrial(), keys: l.Reissues,
@@ -270,14 +270,16 @@ func (l *License) shown() shown {
 // applyShown runs a command on a license for which there are receipts, and raises the revision if the command has
 // changed what receipts show.
 func applyShown(r *Record, c Command, now time.Time) (Result, error) {
-	before, revision := r.License.shown(), r.License.Revision
+	before, revision := r.License.receiptFacts(), r.License.Revision
 	result, err := c.apply(r, now)
-	l, after := r.License, r.License.shown()
-	if l.Revision == revision && after != before {
-		l.raise(now)
-	}
-	if after != before && r.receiptsOut(now) && before.voidsAll(&after) {
-		r.voidAll()
+	l, after := r.License, r.License.receiptFacts()
+	if after != before {
+		if l.Revision == revision {
+			l.raiseRevision(now)
+		}
+		if r.receiptsOut(now) && before.voidsAll(&after) {
+			r.voidAll()
+		}
 	}
 	if err == nil {
 		result.License.Revision = r.License.Revision

@@ -43,7 +43,8 @@ func TestRedactOrder(t *testing.T) {
 			r, want := build(true), build(false)
 			want.Changed = true
 			key := r.Order.LicenseKey
-			result := must(t, &r, licensing.RedactOrder{BuyerEmail: "ANN@example.COM", LicenseKey: key}, noon)
+			result := must(t, &r, licensing.RedactOrder{BuyerEmail: "ANN@example.COM", LicenseKey: key,
+				LicensesIssued: r.Order.LicensesIssued}, noon)
 			if diff := cmp.Diff(want, r); diff != "" {
 				t.Errorf("the order (-want +got):\n%s", diff)
 			}
@@ -81,22 +82,52 @@ func TestRedactOrderThatWasPaid(t *testing.T) {
 	if r.Changed || result.Order().BuyerEmail == "" || result.Order().LicenseKey != payment.Key {
 		t.Errorf("changed %v, %+v", r.Changed, result.Order())
 	}
-	must(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com", LicenseKey: result.Order().LicenseKey}, noon)
+	must(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com", LicenseKey: result.Order().LicenseKey,
+		Sequence: result.Order().Sequence}, noon)
 	if !r.Changed || r.Order.BuyerEmail != "" {
 		t.Errorf("changed %v, %+v", r.Changed, r.Order)
 	}
+}
+
+// TestRedactOrderLate does not redact an order while its licenses must still get its reason, or if they may have got
+// the reason since they were redacted.
+func TestRedactOrderLate(t *testing.T) {
+	r := orderOfMany(8)
+	must(t, &r, payMany(8), noon)
+	must(t, &r, licensing.RequestRefund{Reason: "Ann's cat"}, noon)
+	early := licensing.RedactOrder{BuyerEmail: r.Order.BuyerEmail, LicenseKey: r.Order.LicenseKey,
+		Sequence: r.Order.Sequence, LicensesIssued: r.Order.LicensesIssued}
+	must(t, &r, licensing.RefundOrder{}, noon)
+	late := early
+	late.Sequence = r.Order.Sequence
+	f := func(redact licensing.RedactOrder, want bool) {
+		t.Helper()
+		must(t, &r, redact, noon)
+		if r.Changed != want || (r.Order.StateReason == "") != want {
+			t.Errorf("changed %v, the reason is %q, the licenses get %+v", r.Changed, r.Order.StateReason,
+				r.Order.OrderOthers)
+		}
+	}
+	f(early, false)
+	f(late, false)
+	must(t, &r, licensing.ChangeOthers{Now: r.Order.OrderOthers, To: 8}, noon)
+	f(early, false)
+	more := late
+	more.LicensesIssued++
+	f(more, false)
+	f(late, true)
 }
 
 // TestRedactDisputed: a redaction during a dispute does not keep the end of the dispute from ending the suspension.
 func TestRedactDisputed(t *testing.T) {
 	r := licensed(nil, "laptop")
 	r.Metadata = &licensing.Metadata{Object: `{"crm":7}`}
-	must(t, &r, licensing.HoldLicense{Target: ours, Begin: true}, noon)
+	must(t, &r, licensing.SuspendForDispute{Target: ours, Begin: true}, noon)
 	must(t, &r, licensing.RedactLicense{Target: ours}, noon)
 	if r.License.StateReason != licensing.DisputeReason || r.Metadata.Object != "" {
 		t.Errorf("redacted: %q, %+v", r.License.StateReason, r.Metadata)
 	}
-	must(t, &r, licensing.HoldLicense{Target: ours, End: true}, noon)
+	must(t, &r, licensing.SuspendForDispute{Target: ours, End: true}, noon)
 	if got := r.License.Status(noon); got != licensing.Activated {
 		t.Errorf("after the dispute, the license is %s", got)
 	}

@@ -51,8 +51,9 @@ func (o *Order) Refund() Payment {
 }
 
 // RequestRefund records the shop's request to refund a paid order, in whole or in part. The order stays paid, and its
-// license valid, until the refund is recorded. A request for all that is left is a no-op if such a refund is open or
-// made. Any other request is refused while a refund is open.
+// license valid, until the refund is recorded. A request for all that is left ends the order with its refund: see
+// Order.EndsWithRefund. It opens no other refund if such a refund is open or made. Any other request is refused while a
+// refund is open. An order that is refunded already keeps its reason.
 type RequestRefund struct {
 	By     Actor
 	Reason string // in the shop's words, or empty
@@ -64,8 +65,11 @@ type RequestRefund struct {
 func (RequestRefund) DeviceID() string { return "" }
 
 func (c RequestRefund) growth(r *Record, now time.Time) Growth {
-	if r.Order == nil || r.Order.Status(now) != OrderPaid || r.Order.RefundDue {
+	switch {
+	case r.Order == nil || r.Order.Status(now) != OrderPaid || r.Order.RefundDue && !r.Order.lacksRefundEnd():
 		return NoGrowth
+	case r.Order.RefundDue:
+		return RequiredGrowth
 	}
 	return RequiredGrowth.withReason(c.Reason)
 }
@@ -79,7 +83,8 @@ func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 	switch {
 	case status != OrderPaid && status != OrderRefunded:
 		return Result{}, invalidOrderState(status, "refunded")
-	case c.Amount == 0 && left == 0 && (o.RefundDue || status == OrderRefunded):
+	case c.Amount == 0 && (o.EndsWithRefund() || left == 0 && (o.RefundDue || status == OrderRefunded)):
+		r.Changed = o.keepRefundEnd()
 	case o.RefundDue:
 		return Result{}, &Error{Reason: ReasonInvalidOrderState, Message: fmt.Sprintf(
 			"a refund of %d, in minor units, is not confirmed yet, and %d is left besides: repeat the request once "+
@@ -96,9 +101,12 @@ func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 			"an order can have %d refunds: refund the rest, %d in minor units, at the payment provider",
 			MaxRefunds, left)}
 	default:
-		o.RefundDue, o.RefundBy, o.StateReason, r.Changed = true, c.By, c.Reason, true
+		if o.RefundDue, o.RefundBy, r.Changed = true, c.By, true; status == OrderPaid {
+			o.StateReason = c.Reason
+		}
 		if amount := cmp.Or(c.Amount, left); amount > 0 && c.Number != "" {
-			o.RefundNo, o.Refunding, o.RefundTries = c.Number, amount, 0
+			o.RefundNo, o.Refunding, o.RefundTries, o.RefundEnds = c.Number, amount, 0, false
+			o.keepRefundEnd()
 		}
 	}
 	return Result{order: new(*o), RefundDue: o.RefundDue}, nil
@@ -213,12 +221,12 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 			result.refund = &refund
 		}
 		o.Refunds = refunds
-		if o.closeRefund(); !o.RefundDue {
+		if o.closeRefund(); !o.RefundDue && o.RefundedAt.IsZero() {
 			o.RefundBy = ""
 		}
 		o.recountDisputes(now)
 		switch {
-		case !own:
+		case !own || !o.RefundedAt.IsZero():
 		case o.CanceledAt.IsZero():
 			o.StateReason = ""
 		default:
@@ -233,10 +241,24 @@ func (c WithdrawRefund) apply(r *Record, now time.Time) (Result, error) {
 	return result, nil
 }
 
+// lacksRefundEnd reports whether the open refund of a paid order ends the order, and that is not stored.
+func (o *Order) lacksRefundEnd() bool {
+	return o.EndsWithRefund() && o.RefundNo != "" && !o.RefundEnds && o.CanceledAt.IsZero()
+}
+
+// keepRefundEnd stores that the open refund of a paid order ends the order, if that is so now. It reports whether that
+// was not stored.
+func (o *Order) keepRefundEnd() bool {
+	lacks := o.lacksRefundEnd()
+	o.RefundEnds = o.RefundEnds || lacks
+	return lacks
+}
+
 // closeRefund removes what an order stores of its open refund, except the number of tries. The rest of a payment of
 // a canceled order is due again, under a number that no refund has had.
 func (o *Order) closeRefund() {
 	o.RefundNo, o.Refunding, o.RefundPending, o.RefundRetryAt = "", 0, false, time.Time{}
+	o.RefundEnds = false
 	left := o.PaidAmount() - o.RefundedAmount()
 	o.RefundDue = !o.CanceledAt.IsZero() && o.RefundedAt.IsZero() && left > 0
 	if o.RefundDue && o.Refunds > 0 {
@@ -246,16 +268,13 @@ func (o *Order) closeRefund() {
 }
 
 // RefundOrder records that the payment provider has made the open refund, of a paid order or of an order that was
-// canceled before it was paid. If nothing is left of the payment, the order is refunded: its licenses must be revoked
-// before, and the first one in the same transaction.
+// canceled before it was paid. If the refund ends the order (see EndsWithRefund), the order is refunded: its first
+// license must be revoked in the same transaction, and the others by ChangeOthers.
 type RefundOrder struct {
 	Number     string    // of the refund, as in Order.RefundNo
 	ProviderID string    // the provider's id of the refund
 	At         time.Time // when the provider has made the refund; zero: now
-	// Revoked is how many licenses of an order for several licenses are revoked by now, with the first one, which the
-	// same transaction revokes. If the order has more, RefundOrder is a no-op.
-	Revoked int
-	// Partial: the transaction revokes no license. If nothing were left of the payment, RefundOrder is a no-op.
+	// Partial: the transaction revokes no license. If the refund ends the order, RefundOrder is a no-op.
 	Partial bool
 }
 
@@ -273,13 +292,13 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	if !o.RefundDue {
 		refund.Amount = o.Refundable()
 	}
-	ends := o.RefundedAt.IsZero() && o.RefundedAmount()+refund.Amount >= o.PaidAmount()
+	ends := o.RefundedAt.IsZero() && (o.RefundEnds || o.RefundedAmount()+refund.Amount >= o.PaidAmount())
 	result := Result{}
 	switch {
 	case o.RefundNo != c.Number:
 		return Result{}, ErrRefundClosed
 	case status == OrderRefunded && !o.RefundDue:
-	case ends && (c.Partial || o.LicensesIssued > c.Revoked):
+	case ends && c.Partial:
 	case status == OrderPaid, status == OrderRefunded, status == OrderCanceled && o.RefundDue:
 		if refund.Amount > 0 {
 			if refund.PaidAt = c.At; c.At.IsZero() || c.At.After(now) {
@@ -298,6 +317,7 @@ func (c RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 		if ends {
 			o.RefundedAt, kind = now, EventOrderRefunded
 			o.endSubscription(now)
+			o.decideOthers(OthersRevoke)
 		}
 		r.recordOrder(kind, o.RefundBy, now)
 	default:

@@ -18,6 +18,7 @@ import (
 type naiveRefund struct {
 	amount int64
 	state  string // open, pending, done, failed; withdrawn: it has left no record
+	ends   bool   // it sends back all that was left
 }
 
 // naiveRefunds is the naive model of an order's refunds: a list of refunds, whose sums are counted anew each time.
@@ -76,7 +77,7 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 				if c = note; open != nil || amount > left {
 					refused = true
 				} else {
-					naive.refunds = append(naive.refunds, naiveRefund{amount, "pending"})
+					naive.refunds = append(naive.refunds, naiveRefund{amount, "pending", amount == left})
 					numbers = append(numbers, note.ProviderID)
 				}
 			case "returned":
@@ -100,11 +101,13 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 				}
 				c = request
 				switch {
-				case kind == "whole" && left == 0:
+				case kind == "whole" && left == 0 && open != nil:
+					open.ends = true
+				case kind == "whole" && (left == 0 || open != nil && open.ends && !wasRefunded):
 				case open != nil, amount > left:
 					refused = true
 				default:
-					naive.refunds = append(naive.refunds, naiveRefund{amount, "open"})
+					naive.refunds = append(naive.refunds, naiveRefund{amount, "open", amount == left})
 					numbers = append(numbers, request.Number)
 				}
 			case "pending":
@@ -123,8 +126,9 @@ func TestRefundsAgainstNaiveModel(t *testing.T) {
 					continue // an older build's refund
 				case !current:
 					refused = true
-				case kind == "done" || left > 0 || wasRefunded:
+				case kind == "done" || left > 0 && !open.ends || wasRefunded:
 					open.state = "done"
+					wasRefunded = wasRefunded || open.ends
 				}
 			}
 			result, err := run(t, &order, c, noon)
@@ -212,6 +216,37 @@ func TestRefundKnown(t *testing.T) {
 		if licensing.OwnRefund(text) != own {
 			t.Errorf("%q is a number of ours: %v", text, !own)
 		}
+	}
+}
+
+// TestRefundedKeepsReason: a refunded order keeps the reason of the refund, if the refund fails later, and the provider
+// refuses or makes another.
+func TestRefundedKeepsReason(t *testing.T) {
+	for _, again := range []string{"", "again"} {
+		r := ordered(func(o *licensing.Order) { o.Amount, o.Currency = 500, "USD" })
+		f := func(what string, c licensing.Command) licensing.Result {
+			t.Helper()
+			result := must(t, &r, c, noon)
+			if o := r.Order; !o.RefundedAt.IsZero() && (o.StateReason != "too late" || o.RefundBy == "") {
+				t.Errorf("%s: the reason is %q, requested by %q", what, o.StateReason, o.RefundBy)
+			}
+			return result
+		}
+		f("paid", payment)
+		f("requested", licensing.RequestRefund{By: "key_1", Reason: "too late", Number: "ref_1"})
+		made := f("made", licensing.RefundOrder{Number: "ref_1"}).Refund()
+		made.State = licensing.PaymentDone
+		f("failed", licensing.TakeBackRefund{Refund: made})
+		for _, number := range []string{"ref_2", "ref_3"} {
+			f("requested again", licensing.RequestRefund{By: "key_2", Reason: again, Number: number})
+			if r.Order.RefundNo != number {
+				t.Fatalf("no refund is open: %+v", r.Order)
+			}
+			if number == "ref_2" {
+				f("refused", licensing.WithdrawRefund{Number: number})
+			}
+		}
+		f("made again", licensing.RefundOrder{Number: "ref_3"})
 	}
 }
 

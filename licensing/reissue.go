@@ -70,10 +70,10 @@ func (l *License) CurrentKey() LicenseKey {
 	return key
 }
 
-// spares reports whether a device may give its lease back with the keys before reissue i, although the reissue has
-// replaced them: the device could still use them when the lease was last renewed. So a replaced key can remove no lease
-// that was taken or renewed with a newer key. lease is nil unless the device gives a lease back.
-func (r Reissues) spares(i int, lease *Device) bool {
+// letsReturnLease reports whether a device may give its lease back with the keys before reissue i, although the reissue
+// has replaced them: the device could still use them when the lease was last renewed. So a replaced key can remove no
+// lease that was taken or renewed with a newer key. lease is nil unless the device gives a lease back.
+func (r Reissues) letsReturnLease(i int, lease *Device) bool {
 	return lease != nil && (!lease.LastSeenAt.After(r.At(i)) || !lease.LastSeenAt.After(r.until(i)))
 }
 
@@ -87,44 +87,45 @@ func (r Reissues) seenAt(now time.Time) time.Time {
 }
 
 // checkKey returns why a presented key may not be used: nil for the current key and for an id, and also for an earlier
-// key on a bound device while all later reissues let such devices use the earlier key. For lease see spares.
+// key on a bound device while all later reissues let such devices use the earlier key. For lease see letsReturnLease.
 func (l *License) checkKey(presented LicenseKey, bound bool, lease *Device, now time.Time) error {
 	if presented == l.Key && l.Reissues == "" { // as mostly
 		return nil
 	}
-	number := l.made(presented)
+	number := l.Reissues.reissueOf(presented)
 	if number < 0 {
 		return ErrLicenseNotFound
 	}
 	for i := number; i < l.Reissues.Count(); i++ {
-		if (!bound || !now.Before(l.Reissues.until(i))) && !l.Reissues.spares(i, lease) {
+		if (!bound || !now.Before(l.Reissues.until(i))) && !l.Reissues.letsReturnLease(i, lease) {
 			return ErrLicenseKeyReplaced
 		}
 	}
 	return nil
 }
 
-// made returns the number of the reissue that made a presented key, and so of the reissues that have not replaced the
-// key: 0 for the first key of the license and the external key, all for an id; negative if the license has no such key.
-func (l *License) made(presented LicenseKey) int {
+// reissueOf returns the number of the reissue that made a presented key, and so of the reissues that have not replaced
+// the key: 0 for the first key of the license and the external key, all for an id; negative if the license has no such
+// key.
+func (r Reissues) reissueOf(presented LicenseKey) int {
 	switch by := presented.By(); {
 	case by == byExternalKey:
 	case by != "":
-		if number := l.Reissues.Number(by); number > 0 {
+		if number := r.Number(by); number > 0 {
 			return number
 		}
 		return -1
 	case presented.Prefix() == "":
-		return l.Reissues.Count()
+		return r.Count()
 	}
 	return 0
 }
 
 // overlapEnd returns until when bound devices may use a presented key that has been replaced, and may be used still;
 // zero for other keys.
-func (l *License) overlapEnd(presented LicenseKey) (end time.Time) {
-	for i := max(l.made(presented), 0); i < l.Reissues.Count(); i++ {
-		if until := l.Reissues.until(i); end.IsZero() || until.Before(end) {
+func (r Reissues) overlapEnd(presented LicenseKey) (end time.Time) {
+	for i := max(r.reissueOf(presented), 0); i < r.Count(); i++ {
+		if until := r.until(i); end.IsZero() || until.Before(end) {
 			end = until
 		}
 	}
@@ -133,11 +134,11 @@ func (l *License) overlapEnd(presented LicenseKey) (end time.Time) {
 
 // checkReceipt returns why a receipt, issued at a time in whole seconds, proves no right to the license: its device may
 // have got it with a key that may not be used any more. The receipt does not say which key that was. So once an overlap
-// has passed, receipts from before its end prove nothing. For lease see spares.
-func (l *License) checkReceipt(issued time.Time, lease *Device, now time.Time) error {
-	for i := range l.Reissues.Count() {
-		at, until := l.Reissues.At(i), l.Reissues.until(i)
-		if !now.Before(until) && !(issued.After(at) && issued.After(until)) && !l.Reissues.spares(i, lease) {
+// has passed, receipts from before its end prove nothing. For lease see letsReturnLease.
+func (r Reissues) checkReceipt(issued time.Time, lease *Device, now time.Time) error {
+	for i := range r.Count() {
+		at, until := r.At(i), r.until(i)
+		if !now.Before(until) && !(issued.After(at) && issued.After(until)) && !r.letsReturnLease(i, lease) {
 			return ErrLicenseKeyReplaced
 		}
 	}

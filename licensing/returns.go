@@ -130,12 +130,12 @@ func (o *Order) AsPaidWith(further *Payment, r Return) Order {
 	}
 	as.Amount, as.Paid, as.Refunded, as.Refunds = further.Amount, further.Amount, further.Returned, 1+o.InvoiceRefunds
 	as.RefundDue, as.RefundNo, as.Refunding, as.RefundPending = true, r.Number, r.Amount, r.Pending
-	as.RefundBy, as.RefundTries = r.By, r.Tries
+	as.RefundBy, as.RefundTries, as.RefundEnds = r.By, r.Tries, false
 	return as
 }
 
-// ReturnOf returns the refund of a further payment as its record, without what the provider says.
-func (o *Order) ReturnOf(further *Payment, r Return) Payment {
+// Refund returns the refund of a further payment of an order as its record, without what the provider says.
+func (r *Return) Refund(o *Order, further *Payment) Payment {
 	return Payment{
 		Kind: KindOfInvoiceRefund, OrderNo: o.OrderNo, Provider: further.Provider, Reference: r.Number,
 		Refunds: further.Reference, Amount: r.Amount, Currency: o.Currency, By: r.By, ProductID: further.ProductID,
@@ -316,9 +316,9 @@ func (c WithdrawReturn) apply(r *Record, now time.Time) (Result, error) {
 	return Result{order: new(*o)}, nil
 }
 
-// noteReturn notes what has become of a refund of a further payment, which is as it is after that. The refund of an
-// invoice is closed. The rest of a second payment is due again, under a number that no refund has had: a provider
-// answers about a failed refund with the failure for good.
+// noteReturn stores what happened to a refund of a further payment. further is the payment after the refund. A pending
+// refund stays open. Otherwise noteReturn closes the refund of an invoice. The rest of a second payment becomes due
+// again, under a new number: a provider repeats the failure of a refund for each request with the old number.
 func (o *Order) noteReturn(refund, further *Payment, now time.Time) {
 	open, found := o.OpenReturn(refund.Reference)
 	switch {
@@ -336,7 +336,7 @@ func (o *Order) noteReturn(refund, further *Payment, now time.Time) {
 
 // dueSecond makes the rest of a second payment due: what neither has gone back nor is on its way back at the provider.
 // closed is the number of a refund that has ended; empty: a dispute has changed the rest. Refunds that the provider may
-// have taken stay open. But if another refund has left less than such a refund is of, the provider can't make it.
+// have taken stay open. But the provider can't make a refund that is larger than the rest that other refunds have left.
 // refunds is Order.InvoiceRefunds.
 func (o *OrderReturns) dueSecond(second *Payment, closed string, refunds int, now time.Time) {
 	left, tries := second.Amount-second.Returned, 0

@@ -30,12 +30,12 @@ func (r *returning) note(refund licensing.Payment) error {
 	if err != nil {
 		return err
 	}
-	returned, err := licensing.Apply(&further, licensing.RefundInvoice{Back: noted.Back}, noon)
+	returned, err := licensing.Apply(&further, licensing.RefundInvoice{Back: noted.Back()}, noon)
 	if err != nil {
 		return err
 	}
 	if _, err := licensing.Apply(&order, licensing.CountInvoiceRefund{
-		Back: noted.Back, Invoices: o.Invoices, Refunds: o.InvoiceRefunds, PaidEnd: o.PaidEnd,
+		Back: noted.Back(), Invoices: o.Invoices, Refunds: o.InvoiceRefunds, PaidEnd: o.PaidEnd,
 		Refund: noted.Refund(), Invoice: returned.Refund(),
 	}, noon); err != nil {
 		return err
@@ -75,7 +75,7 @@ func TestSecondPaymentGoesBack(t *testing.T) {
 					t.Fatalf("the number of the closed refund %+v is used again", record.Payment)
 				}
 				must(t, &r.order, licensing.WithdrawReturn{Return: tried}, noon) // a refusal changes nothing
-				refund := r.order.Order.ReturnOf(r.further.Payment, tried)
+				refund := tried.Refund(r.order.Order, r.further.Payment)
 				refund.State = state
 				_ = r.note(refund)
 			case 1: // a refund at the provider, of what our pending refund has left there
@@ -176,7 +176,7 @@ func TestRequestReturn(t *testing.T) {
 		t.Errorf("the same request again: %+v, %v", same, err)
 	}
 	stale := licensing.RequestReturn{Number: "ref_4", Invoice: *r.further.Payment, Refunds: o.InvoiceRefunds}
-	if err := r.note(r.order.Order.ReturnOf(r.further.Payment, rest)); err != nil {
+	if err := r.note(rest.Refund(r.order.Order, r.further.Payment)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := licensing.Apply(&r.order, stale, noon); !errors.Is(err, licensing.ErrInvoicesChanged) {

@@ -87,14 +87,7 @@ func (o *Rollout) Status() RolloutStatus {
 func (o *Rollout) UnderWay() bool { return !o.StartedAt.IsZero() && o.EndedAt.IsZero() }
 
 // InRollout reports whether the product's rollout changes a license.
-func (p *Product) InRollout(l *License) bool { return l.inRollout(p.ID, p.Rollout.StartedAt) }
-
-// inRollout reports whether a rollout of a product that began at a time changes the license. A trial keeps its terms.
-// An upgraded trial, and a license that got another product, got their terms then, so a rollout that began earlier does
-// not change them.
-func (l *License) inRollout(productID string, began time.Time) bool {
-	return l.ProductID == productID && !l.CreatedAt.After(began) && !l.IsTrial() && !l.UpgradedAt.After(began)
-}
+func (p *Product) InRollout(l *License) bool { return p.ApplyTerms(l).concerns(l) }
 
 // ApplyTerms returns the command that applies the terms of the product's rollout to a license.
 func (p *Product) ApplyTerms(l *License) ApplyTerms {
@@ -230,6 +223,13 @@ func (c ApplyTerms) growth(r *Record, _ time.Time) Growth {
 	return BoundedGrowth
 }
 
+// concerns reports whether the rollout changes a license. A trial keeps its terms. An upgraded trial, and a license
+// that got another product, got their terms then, so a rollout that began earlier does not change them.
+func (c ApplyTerms) concerns(l *License) bool {
+	return l.ProductID == c.ProductID && !l.CreatedAt.After(c.StartedAt) && !l.IsTrial() &&
+		!l.UpgradedAt.After(c.StartedAt)
+}
+
 // KeepsLimit reports whether a license keeps its device limit, since more devices are bound than the terms allow, or
 // since its leases do not allow such a limit.
 func (c ApplyTerms) KeepsLimit(l *License) bool {
@@ -241,7 +241,7 @@ func (c ApplyTerms) KeepsLimit(l *License) bool {
 // changed returns a license with the terms, if it is in the rollout.
 func (c ApplyTerms) changed(before *License) License {
 	l := *before
-	if !l.inRollout(c.ProductID, c.StartedAt) {
+	if !c.concerns(before) {
 		return l
 	}
 	if c.Applies&RolloutEntitlements != 0 {

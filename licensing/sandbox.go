@@ -149,7 +149,7 @@ type SandboxSubscription struct {
 	Periods int       // after how many periods the subscription ends; 0: it renews
 	EndedAt time.Time // when the subscription has ended before the end of its period; zero: it has not
 	Amount  int64     // of the next invoices; 0: the order's amount
-	// Changed is the number of the latest change of the amount; empty: it has none. ChangedFrom is the begin of the
+	// Changed is the number of the latest change of the amount; empty: it has none. ChangedFrom is the beginning of the
 	// first period with this change, if it was for the next period.
 	Changed     string
 	ChangedFrom time.Time
@@ -184,8 +184,8 @@ func (o *Order) SandboxPeriodEnd(invoice int) time.Time {
 	return o.Interval.Times(invoice + 1).AddTo(o.PaidAt)
 }
 
-// ViewSandbox returns the subscription of a paid order in the sandbox.
-func (o *Order) ViewSandbox(s SandboxSubscription, now time.Time) SandboxView {
+// View returns the subscription of a paid order in the sandbox.
+func (s SandboxSubscription) View(o *Order, now time.Time) SandboxView {
 	if !s.EndedAt.IsZero() && s.EndedAt.Before(now) {
 		now = s.EndedAt // nothing was due after that
 	}
@@ -256,7 +256,7 @@ func (c PlaySubscription) apply(r *Record, now time.Time) (Result, error) {
 		played = *r.Sandbox
 	}
 	s := &played.Subscription
-	v := c.Order.ViewSandbox(*s, now)
+	v := s.View(&c.Order, now)
 	if v.Status == SandboxEnded {
 		made := c.Play == PlayAmount && s.Changed == c.Once && c.Once != ""
 		if made || c.Play == PlayEndNow || c.Play == PlayEndOfPeriod {

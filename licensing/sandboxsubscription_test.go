@@ -33,7 +33,7 @@ func TestSandboxSubscription(t *testing.T) {
 		if r.Sandbox != nil {
 			played = r.Sandbox.Subscription
 		}
-		if got := order.ViewSandbox(played, at(seconds)); got != want {
+		if got := played.View(&order, at(seconds)); got != want {
 			t.Errorf("after %d s: %+v, want %+v", seconds, got, want)
 		}
 	}
@@ -95,7 +95,8 @@ func TestSandboxMonths(t *testing.T) {
 	}
 }
 
-// TestSandboxAmountOnce: a change of the amount is made once for its number, and keeps the begin of its first period.
+// TestSandboxAmountOnce: a change of the amount is made once for its number, and keeps the beginning of its first
+// period.
 func TestSandboxAmountOnce(t *testing.T) {
 	begin := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }

@@ -2,7 +2,7 @@ package licensing
 
 import "time"
 
-// An order for a product with billing starts a subscription at the payment provider. The order holds what the latest
+// An order for a product with billing starts a subscription at the payment provider. The order contains what the latest
 // answer of the provider said about the subscription. Each invoice that the buyer has paid is a record of its own, and
 // extends the license once. The payment of the order is the first invoice.
 //
@@ -48,9 +48,9 @@ const (
 	subscriptionNextAsk  = time.Hour        // after the latest answer, if that has moved nothing
 )
 
-// begin stores which period the payment of an order pays for, and the subscription that it starts. A provider without
-// subscriptions has taken the payment of one interval.
-func (o *Order) begin(subscription string, paidEnd, now time.Time) {
+// beginPaidTime stores which period the payment of an order pays for, and the subscription that it starts. A provider
+// without subscriptions has taken the payment of one interval.
+func (o *Order) beginPaidTime(subscription string, paidEnd, now time.Time) {
 	if o.Interval.IsZero() {
 		return
 	}
@@ -111,7 +111,7 @@ type NoteSubscription struct {
 	// Made reports that the provider has made the open change of the plan. Then the same transaction must give the
 	// license Result.Plan; see ExtendLicense.
 	Made bool
-	From time.Time // the begin of the first period with the change, if the change is for the next period
+	From time.Time // the beginning of the first period with the change, if the change is for the next period
 }
 
 // DeviceID is empty: no device is touched.
@@ -128,17 +128,17 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 		return Result{order: new(*o)}, nil
 	}
 	before := *o
-	var adopted *Plan
+	var applied *Plan
 	o.Answers++
 	if c.Status != "" {
 		o.SubscriptionStatus, o.CancelAt = c.Status, c.CancelAt
 		o.EndDue = o.EndDue && c.Status != SubscriptionCanceled
 		switch made := c.ChangeEnded && c.Made && o.Change.Kind == ChangePlan; {
 		case made && o.Change.Later:
-			o.plan(o.Change.Plan, c.From)
+			o.schedulePlan(o.Change.Plan, c.From)
 		case made:
-			adopted = o.Change.Plan
-			o.adopt(adopted)
+			applied = o.Change.Plan
+			o.applyPlan(applied)
 		}
 		if c.ChangeEnded || c.Status == SubscriptionCanceled {
 			if c.Refused {
@@ -159,7 +159,7 @@ func (c NoteSubscription) apply(r *Record, now time.Time) (Result, error) {
 		before.Plan != o.Plan || before.Next != o.Next:
 		r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
 	}
-	return Result{order: new(*o), Created: true, Plan: adopted}, nil
+	return Result{order: new(*o), Created: true, Plan: applied}, nil
 }
 
 // EndSubscription makes a sweep end the subscription of an order whose license is revoked. It is a no-op for an order
@@ -216,14 +216,14 @@ func (c CountInvoice) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	var adopted *Plan
+	var applied *Plan
 	if c.New {
 		if o.plannedBy(c.Invoice.PeriodStart) {
-			adopted = new(*o.Next)
-			if p := c.Planned; p != nil && p.ID == adopted.ProductID {
-				adopted.Terms = p.Terms
+			applied = new(*o.Next)
+			if p := c.Planned; p != nil && p.ID == applied.ProductID {
+				applied.Terms = p.Terms
 			}
-			o.adopt(adopted)
+			o.applyPlan(applied)
 		}
 		o.countFurther(&c.Invoice)
 		if c.Invoice.PeriodEnd.After(o.PaidEnd) {
@@ -233,11 +233,11 @@ func (c CountInvoice) apply(r *Record, now time.Time) (Result, error) {
 			}
 		}
 		r.recordOrder(EventOrderPaymentSucceeded, Provider, now)
-		if adopted != nil {
+		if applied != nil {
 			r.recordOrder(EventOrderSubscriptionChanged, Provider, now)
 		}
 	}
-	return Result{order: new(*o), Created: c.New, Plan: adopted}, nil
+	return Result{order: new(*o), Created: c.New, Plan: applied}, nil
 }
 
 // ExtendLicense moves the end of a license to a later time, and gives the license what its subscription pays for. The
@@ -257,7 +257,7 @@ func (c ExtendLicense) apply(r *Record, now time.Time) (Result, error) {
 	if l == nil || !l.RevokedAt.IsZero() {
 		return Result{}, nil
 	}
-	if c.Plan != nil && r.adopt(c.Plan, now) {
+	if c.Plan != nil && r.applyPlan(c.Plan, now) {
 		r.recordLicense(l, EventLicenseUpdated, Provider, now, nil)
 	}
 	if !l.ExpiresAt.IsZero() && c.End.After(l.ExpiresAt) {
@@ -267,9 +267,9 @@ func (c ExtendLicense) apply(r *Record, now time.Time) (Result, error) {
 	return Result{License: *l}, nil
 }
 
-// adopt gives the record's license what its subscription pays for. No device is removed. It reports whether the license
-// has changed.
-func (r *Record) adopt(plan *Plan, now time.Time) bool {
+// applyPlan gives the record's license what its subscription pays for. No device is removed. It reports whether the
+// license has changed.
+func (r *Record) applyPlan(plan *Plan, now time.Time) bool {
 	l, before := r.License, *r.License
 	if l.ProductID != plan.ProductID {
 		l.ProductID, l.UpgradedAt, l.Grace = plan.ProductID, now, plan.Terms.Grace

@@ -98,7 +98,7 @@ func (l *License) trialDue() Due {
 }
 
 // checkTrialDevices refuses a limit of devices that a trial can't have.
-func (l *License) checkTrialDevices(limit int) error {
+func checkTrialDevices(l *License, limit int) error {
 	if l.IsTrial() && (limit < 1 || limit > MaxTrialDevices) {
 		return InvalidField("max_devices", fmt.Sprintf("must be 1 to %d for a trial", MaxTrialDevices))
 	}
@@ -117,6 +117,7 @@ type StartTrial struct {
 	DeviceName string
 	Named      bool // false: no name was given
 	Components Components
+	Lease      time.Duration // see Activate
 	Mark       TrialDevice
 	BuyerEmail string // of the license; empty: none
 	Receipt    ReceiptAsk
@@ -136,7 +137,7 @@ func (StartTrial) growth(r *Record, _ time.Time) Growth {
 
 func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 	if r.Trial != nil {
-		return Result{Trial: *r.Trial}, nil
+		return Result{rare: &rareResult{Trial: *r.Trial}}, nil
 	}
 	license := c.Terms.Issue(c.Key, c.Owner, c.ProductID, "", now)
 	license.Trial = c.Name
@@ -149,20 +150,20 @@ func (c StartTrial) apply(r *Record, now time.Time) (Result, error) {
 	issued.recordLicense(license, EventLicenseIssued, c.By, now, nil)
 	result, err := Activate{
 		Target: Target{Key: c.Key, By: c.By}, Device: c.Device, Name: c.DeviceName, Named: c.Named,
-		Receipt: c.Receipt, Components: c.Components,
+		Receipt: c.Receipt, Lease: c.Lease, Components: c.Components,
 	}.apply(&issued, now)
 	if err != nil {
 		return Result{}, err
 	}
 	r.Trial, r.Changed = &Trial{License: c.Key, Device: c.Mark}, true
 	r.Issued, r.IssuedDevices, r.Metadata, r.Events = []*License{license}, devices, issued.Metadata, issued.Events
-	result.Created, result.Trial = true, *r.Trial
+	result.Created, result.rare = true, &rareResult{Trial: *r.Trial}
 	return result, nil
 }
 
 // UpgradeTrial makes the license of a trial the license of an order that names it, in the transaction that records the
 // payment. It is a no-op if the order has no license, or another one, or this one already. It fails with ErrTrialGone
-// if the license is none of a trial that can be upgraded.
+// if the license is not a trial that can be upgraded.
 type UpgradeTrial struct {
 	Key   LicenseKey
 	Order Order // with the payment
@@ -180,7 +181,7 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 	switch {
 	case o.LicenseKey != c.Key, l != nil && l.OrderNo == o.OrderNo:
 		return Result{}, nil
-	case !l.upgradable(c.Key, o):
+	case !c.upgrades(l):
 		return Result{}, ErrTrialGone
 	}
 	l.OrderNo, l.UpgradedAt = o.OrderNo, now
@@ -202,6 +203,13 @@ func (c UpgradeTrial) apply(r *Record, now time.Time) (Result, error) {
 	}
 	r.recordLicense(l, EventLicenseUpgraded, c.By, now, nil)
 	return Result{License: *l}, nil
+}
+
+// upgrades reports whether the license is a trial that the order may upgrade. A suspended or revoked license stays as
+// it is: the buyer gets a license that works.
+func (c UpgradeTrial) upgrades(l *License) bool {
+	return l != nil && l.Key == c.Key && l.IsTrial() && l.Owner == c.Order.Owner && l.ProductID == c.Order.ProductID &&
+		l.SuspendedAt.IsZero() && l.RevokedAt.IsZero()
 }
 
 // takeTerms gives the record's license the terms of a product that it was not issued with, except its end and its
@@ -232,13 +240,6 @@ func (l *License) limitDevices(most int) {
 	if most != 0 && l.CurrentDevices > most {
 		l.AllowedOver = l.CurrentDevices
 	}
-}
-
-// upgradable reports whether the license is a trial that an order may upgrade. A suspended or revoked license stays as
-// it is: the buyer gets a license that works.
-func (l *License) upgradable(key LicenseKey, o *Order) bool {
-	return l != nil && l.Key == key && l.IsTrial() && l.Owner == o.Owner && l.ProductID == o.ProductID &&
-		l.SuspendedAt.IsZero() && l.RevokedAt.IsZero()
 }
 
 // CheckUpgrade returns an error unless the license is a trial of the product of an order.

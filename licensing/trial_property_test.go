@@ -111,12 +111,12 @@ func TestTrialAgainstNaiveModel(t *testing.T) {
 					Key: key(model.Licenses), Device: device, Mark: licensing.TrialDevice{device[0]}, BuyerEmail: buyer,
 					Terms: licensing.Terms{MaxDevices: 2, Validity: licensing.Period{Days: naiveTrialDays}}})
 				for _, id := range []string{"pc", "mac"} {
-					if result.Trial.Device[0] == id[0] {
+					if result.Trial().Device[0] == id[0] {
 						got.Starter = id
 					}
 				}
-				if result.Trial.License != key(model.Licenses) || trial.Changed != got.Created {
-					t.Fatalf("it is of %v, changed %v, want %v", result.Trial.License, trial.Changed,
+				if result.Trial().License != key(model.Licenses) || trial.Changed != got.Created {
+					t.Fatalf("it is of %v, changed %v, want %v", result.Trial().License, trial.Changed,
 						key(model.Licenses))
 				}
 				if trial.Issued != nil {

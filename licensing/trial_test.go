@@ -47,7 +47,7 @@ func TestTrialStartsOnce(t *testing.T) {
 	}
 	again := Record{Trial: r.Trial}
 	result, err := Apply(&again, StartTrial{Key: LicenseID{2}.Key("TRY"), Device: "other"}, trialNow)
-	if err != nil || again.Changed || again.Issued != nil || result.Created || result.Trial != *r.Trial {
+	if err != nil || again.Changed || again.Issued != nil || result.Created || result.Trial() != *r.Trial {
 		t.Errorf("again: %+v, %+v, %v", result, again, err)
 	}
 	if GrowthOf(StartTrial{}, &again, trialNow) != NoGrowth {

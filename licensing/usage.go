@@ -172,7 +172,7 @@ func (c AddUsage) apply(r *Record, now time.Time) (Result, error) {
 		}
 	}
 	r.warn(c.Budget, now)
-	return Result{Stored: u.Size}, nil
+	return Result{rare: &rareResult{Stored: u.Size}}, nil
 }
 
 // SetUsage stores the result of a recount of an owner's keys at a revision of the store. SetUsage is a no-op if a later
@@ -195,7 +195,7 @@ func (c SetUsage) apply(r *Record, now time.Time) (Result, error) {
 		before = r.Usage.Size
 	}
 	if r.RecountAt != c.RecountAt || r.Usage != nil && r.Usage.CountedAt >= c.RecountAt {
-		return Result{Stored: before}, nil
+		return Result{rare: &rareResult{Stored: before}}, nil
 	}
 	u := r.changeUsage(c.Owner)
 	since := Size{} // if no growth was added after the recount began
@@ -204,7 +204,7 @@ func (c SetUsage) apply(r *Record, now time.Time) (Result, error) {
 	}
 	u.Size, u.CountedAt = c.Counted.Plus(since), c.RecountAt
 	r.warn(c.Budget, now)
-	return Result{Stored: u.Size, Corrected: u.Size.Minus(before)}, nil
+	return Result{rare: &rareResult{Stored: u.Size, Corrected: u.Size.Minus(before)}}, nil
 }
 
 // changeUsage returns a copy of the record's usage, which replaces it.
@@ -303,10 +303,4 @@ func growthFrom(before, after int) Growth {
 		return Replacement
 	}
 	return OrdinaryGrowth
-}
-
-// bound reports whether a device is bound to the record's license.
-func (r *Record) bound(device string) bool {
-	entry := r.Devices[device]
-	return entry != nil && entry.Bound
 }

@@ -70,7 +70,7 @@ func TestUsageAndRecount(t *testing.T) {
 					r.RecountAt = step.begun
 				}
 				result, err := Apply(&r, step.cmd, time.UnixMilli(int64(i)))
-				if err != nil || result.Stored != step.want || result.Corrected != step.changed ||
+				if err != nil || result.Stored() != step.want || result.Corrected() != step.changed ||
 					r.Usage.Size != step.want {
 					t.Fatalf("step %d: %+v, %v, want the size %+v and the correction %+v", i, result, err, step.want,
 						step.changed)

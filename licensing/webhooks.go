@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Webhooks holds the webhook endpoints of an owner. All endpoints of an owner are one record. So their
+// Webhooks contains the webhook endpoints of an owner. All endpoints of an owner are one record. So their
 // number is limited exactly, and one transaction changes both the endpoints and whether the owner
 // wants events of activations.
 type Webhooks struct {

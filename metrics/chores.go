@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Chores holds the instruments of sweeps, which every node repeats, of backups and of readiness.
+// Chores contains the instruments of sweeps, which every node repeats, of backups and of readiness.
 type Chores struct {
 	// Ready is 1 while the node is ready for requests, and else 0.
 	Ready *FuncGauge
@@ -39,7 +39,7 @@ func newChores(factory promauto.Factory, reg prometheus.Registerer) Chores {
 			"clocks of most nodes."),
 		ClockState: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "licet_clock_state",
-			Help: "How this node's clock compares with the other nodes' clocks, 1 for the state that holds: agrees, " +
+			Help: "How this node's clock compares with the other nodes' clocks, 1 for the current state: agrees, " +
 				"undecided (the node removes and records nothing by time), or differs (the node refuses all requests).",
 		}, []string{"state"}),
 		ClockDifference: factory.NewGauge(prometheus.GaugeOpts{

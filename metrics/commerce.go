@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Commerce holds the instruments of orders, payments and refunds.
+// Commerce contains the instruments of orders, payments and refunds.
 type Commerce struct {
 	// Orders counts the orders that this node has moved into a state: created, paid, canceled,
 	// expired or refunded.

@@ -1,9 +1,9 @@
-// Package metrics holds every Prometheus instrument of the service. [New] builds the instruments on a
+// Package metrics contains every Prometheus instrument of the service. [New] builds the instruments on a
 // registry that the caller passes in; no instrument is global. docs/reference/metrics.md documents the
 // metrics for operators.
 //
 // Labels have few values. Where the values are known beforehand, the series exist from the start, so that
-// a rate includes the first event. No label holds a key, a device, an order or an
+// a rate includes the first event. No label contains a key, a device, an order or an
 // address. Only licet_leases_in_use has an account and a product. See docs/decisions/0023-metrics.md.
 //
 // Packages below: metrics/tracing exports traces, metrics/guard starts goroutines and counts their panics. The

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Engine holds the instruments of mailboxes, folds, admission and placement.
+// Engine contains the instruments of mailboxes, folds, admission and placement.
 type Engine struct {
 	// BudgetRefusals counts commands refused because the account has reached its budget of stored data, by kind: trial,
 	// or growth, which is everything else.

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Events holds the instruments of events and of their delivery to webhook endpoints.
+// Events contains the instruments of events and of their delivery to webhook endpoints.
 type Events struct {
 	// EventsRecorded counts the events recorded by this node, by type.
 	EventsRecorded *prometheus.CounterVec
@@ -51,7 +51,8 @@ func newEvents(factory promauto.Factory) Events {
 		}, []string{"type"}),
 		EventFeedLag: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_event_feed_lag_seconds",
-			Help: "Age of the events that were recorded and are not in the feed yet. All nodes find about the same.",
+			Help: "Age of the events that were recorded and are not in the feed yet. All nodes report about " +
+				"the same age.",
 		}),
 		EventValuesUnreadable: newDistinctCounter(factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_event_values_unreadable_total",
@@ -84,12 +85,12 @@ func newEvents(factory promauto.Factory) Events {
 		}),
 		WebhookCheckpoints: vector(factory,
 			"licet_webhook_checkpoints_total",
-			"Checkpoints of deliveries that were stored, by outcome. Lost are those of endpoints that another node "+
-				"delivers to by now.",
+			"Checkpoints of deliveries that were stored, by outcome. lost: another node delivers to the "+
+				"endpoint by now.",
 			[]string{"outcome"}, each("ok", "lost", "unknown")...),
 		WebhookSkips: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_webhook_skips_total",
-			Help: "Times that events were not kept any more which a webhook endpoint had not got.",
+			Help: "Times that retention removed events before a webhook endpoint had received them.",
 		}),
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// HTTP holds the instruments of HTTP requests and responses.
+// HTTP contains the instruments of HTTP requests and responses.
 type HTTP struct {
 	// HTTPDuration is the time from the last byte of a request to the first byte of its response, in
 	// seconds, by method, route pattern and status.

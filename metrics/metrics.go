@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics holds the instruments of a process. Make it with [New].
+// Metrics contains the instruments of a process. Make it with [New].
 type Metrics struct {
 	HTTP
 	Engine

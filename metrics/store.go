@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Store holds the instruments of etcd requests, swaps and caches.
+// Store contains the instruments of etcd requests, swaps and caches.
 type Store struct {
 	// StoreDuration is the duration of an etcd request in seconds, by operation and outcome: ok, refused
 	// (not executed) or unknown.

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Tracing holds the instruments of the export of traces.
+// Tracing contains the instruments of the export of traces.
 type Tracing struct {
 	// TraceSpansDropped counts spans that the collector did not receive, by reason: queue_full (the
 	// collector is too slow) or export_failed.

@@ -156,9 +156,9 @@ func (a *admission) freeFor(who share) int64 {
 	return a.free()
 }
 
-// crowded reports whether an owner may have more under way than there are places free: that takes at least half
-// of the places.
-func (a *admission) crowded() bool { return 2*a.underWay.Load() >= a.limit.Load() }
+// halfFull reports whether at least half of the places are taken. Below that, no owner has more under way than there
+// are places free.
+func (a *admission) halfFull() bool { return 2*a.underWay.Load() >= a.limit.Load() }
 
 // refuseIfShared refuses a command of a share that has no place left. It takes no place.
 func (a *admission) refuseIfShared(who share) error {

@@ -25,7 +25,8 @@ func (s *runner) answerTurn(ctx context.Context, ref licensing.Ref, t turn) {
 		case kindTask:
 			t.calls[0].answer(t.calls[0].task(ctx))
 		case kindClaimed:
-			s.answerClaimed(ctx, ref, t.calls[0])
+			c := t.calls[0]
+			c.answer(s.SwapTogetherOnce(ctx, c.claim, Step{Ref: ref, Cmd: c.cmd, call: c}))
 		case kindCommand:
 			s.answerCommands(ctx, ref, t.calls)
 		}
@@ -58,20 +59,20 @@ func (s *runner) answerCommands(ctx context.Context, ref licensing.Ref, calls []
 		}
 	}
 	if !ok {
-		s.swap(ctx, ref, calls, store.Snapshot{}, unknown)
+		s.swap(ctx, ref, calls, nil, unknown)
 		return
 	}
 	reading, swapping := splitByDevices(calls, unsure)
 	switch {
 	case len(reading) == 0:
-		s.swap(ctx, ref, swapping, guess, guessed)
+		s.swap(ctx, ref, swapping, new(guess), guessed)
 		return
 	case len(swapping) == 0:
-		s.swap(ctx, ref, reading, store.Snapshot{}, unknown)
+		s.swap(ctx, ref, reading, nil, unknown)
 		return
 	case guess.Record.License.Lease.Leased():
 		// Calls of bound devices renew their leases, and so change the record: one read and one swap do for all.
-		s.swap(ctx, ref, calls, store.Snapshot{}, unknown)
+		s.swap(ctx, ref, calls, nil, unknown)
 		return
 	}
 	read := make(chan []*call)
@@ -82,16 +83,16 @@ func (s *runner) answerCommands(ctx context.Context, ref licensing.Ref, calls []
 			for left := reading; len(left) > 0; {
 				var part, unanswered []*call
 				part, left = splitAfter(left, store.MaxTouchedDevices)
-				_, unanswered = s.read(ctx, ref, part, time.Time{})
+				_, unanswered = s.read(ctx, ref, part, time.Time{}, false)
 				changing = append(changing, unanswered...)
 			}
 		})
 	})
 	// A panic in the swap must not keep this turn from waiting for the read.
-	s.answering(swapping, func() { s.swap(ctx, ref, swapping, guess, guessed) })
+	s.answering(swapping, func() { s.swap(ctx, ref, swapping, new(guess), guessed) })
 	// These calls change something after all. The read came before the swap above, so they are read again.
 	if changing := <-read; len(changing) > 0 {
-		s.swap(ctx, ref, changing, store.Snapshot{}, unknown)
+		s.swap(ctx, ref, changing, nil, unknown)
 	}
 }
 
@@ -135,31 +136,33 @@ func splitAfter(calls []*call, maxDevices int) (part, rest []*call) {
 
 // read loads a record and answers the calls that change nothing in the record: their answers hold at the
 // snapshot's revision, which was read after the calls came. read returns the other calls. They are all calls if the
-// snapshot needs the lapsed leases too. With lapsedBy, the snapshot has the leases that ended by then.
+// snapshot needs the lapsed leases too. With lapsedBy, the snapshot has the leases that ended by then. For folds, see
+// answerUnchanging.
 func (s *runner) read(
-	ctx context.Context, ref licensing.Ref, calls []*call, lapsedBy time.Time,
-) (store.Snapshot, []*call) {
+	ctx context.Context, ref licensing.Ref, calls []*call, lapsedBy time.Time, folds bool,
+) (*store.Snapshot, []*call) {
 	want := wantOf(ref, calls)
 	want.LapsedBy = lapsedBy
 	loaded, err := s.load(ctx, want)
 	if err != nil {
 		answerAll(calls, err)
-		return store.Snapshot{}, nil
+		return nil, nil
 	}
-	s.placement.sawWriter(ref, loaded[0].Writer)
-	calls = s.countForOwner(calls, loaded[0].Record.License)
+	snapshot := &loaded[0]
+	s.placement.sawWriter(ref, snapshot.Writer)
+	calls = s.countForOwner(calls, snapshot.Record.License)
 	// If a caller has meanwhile been answered that the outcome is unknown, its call must not run on this snapshot:
-	// the snapshot may hold changes that came after that answer.
+	// the snapshot may contain changes that came after that answer.
 	calls = stillWanted(calls)
 	at, err := s.timeOfTurn()
 	switch {
 	case err != nil:
 		answerAll(calls, err)
-		return loaded[0], nil
-	case lapsedBy.IsZero() && needsSearch(&loaded[0].Record, calls, &at):
-		return loaded[0], calls
+		return snapshot, nil
+	case lapsedBy.IsZero() && needsSearch(&snapshot.Record, calls, &at):
+		return snapshot, calls
 	}
-	return loaded[0], s.answerUnchanging(&loaded[0], calls, &at)
+	return snapshot, s.answerUnchanging(snapshot, calls, &at, folds)
 }
 
 // load loads records. The snapshots hold as of the time before the read: the answer may come late.

@@ -21,7 +21,7 @@ var errFull = &licensing.Error{Reason: licensing.ReasonDeviceLimitReached}
 // trips counts a node's round trips to its store.
 type trips struct{ loads, confirms, commits atomic.Int32 }
 
-func (c *trips) watch(db store.Store) *storetest.Faulty {
+func (c *trips) count(db store.Store) *storetest.Faulty {
 	return &storetest.Faulty{
 		Store:     db,
 		OnLoad:    func([]store.Want) error { c.loads.Add(1); return nil },
@@ -55,7 +55,7 @@ func remove(
 // nothing confirms the remembered value once.
 func TestOneRoundTrip(t *testing.T) {
 	var c trips
-	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
+	n := nodetest.New(t, c.count(nodetest.OpenStore(t)))
 	key := nodetest.Grant(t, n, 3)
 	c.expect(t, "the first activation", made{loads: 1, commits: 1}, func() { nodetest.MustActivate(t, n, key, "a") })
 	c.expect(t, "a new device", made{commits: 1}, func() { nodetest.MustActivate(t, n, key, "b") })
@@ -128,7 +128,7 @@ func TestUnknownDeviceOfAFullLicense(t *testing.T) {
 	key := nodetest.Grant(t, other, 18)
 	binds(names(18)...)(t, other, key)
 	var c trips
-	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
+	n := nodetest.New(t, c.count(nodetest.OpenStore(t)))
 	_, err := nodetest.Activate(nodetest.Context(t), n, key, "one more")
 	nodetest.WantError(t, err, errFull)
 	c.expect(t, "a device that it takes for absent", made{loads: 1, confirms: 1},
@@ -193,7 +193,7 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 			var c trips
 			var gate atomic.Pointer[chan struct{}]
 			arrived := make(chan struct{}, 100)
-			db := c.watch(nodetest.OpenStore(t))
+			db := c.count(nodetest.OpenStore(t))
 			commit := db.OnCommit
 			db.OnCommit = func(change store.Change) storetest.Fault {
 				if hold := gate.Load(); hold != nil {
@@ -246,7 +246,7 @@ func TestWrongGuesses(t *testing.T) {
 	key := nodetest.Grant(t, first, 0)
 	binds(names(60)...)(t, first, key)
 	var c trips
-	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
+	n := nodetest.New(t, c.count(nodetest.OpenStore(t)))
 	for _, device := range names(60) {
 		if result := nodetest.MustActivate(t, n, key, device); result.License.CurrentDevices != 60 {
 			t.Fatalf("%s: the answer says %d devices, want 60", device, result.License.CurrentDevices)

@@ -70,8 +70,8 @@ func newCommand(who share, cmd licensing.Command) *call {
 	return c
 }
 
-// gone returns the share that a call counts for. The share does not change any more.
-func (c *call) gone() share { return share(c.who.Swap(0)) }
+// takeShare returns the share that a call counts for. Afterwards the call counts for no share.
+func (c *call) takeShare() share { return share(c.who.Swap(0)) }
 
 // alone reports whether a call has a turn of its own.
 func (c *call) alone() bool { return c.kind != kindCommand }

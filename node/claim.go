@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"licet/licensing"
@@ -26,9 +27,9 @@ type Once struct {
 //  4. One Commit stores both. If the Commit loses, another request was first with the key or with one of the
 //     records, and the request continues from step 2.
 //
-// Requests differ in how they guard the other records meanwhile. A change of an existing record has a turn of its
-// own in the record's mailbox (answerClaimed). No other request knows a new record yet (an order, licenses, an API
-// key), so its caller takes the steps by itself, each time with a new record.
+// Requests differ in how they guard the other records meanwhile. A change of existing records has turns of its own in
+// their mailboxes, and SwapTogetherOnce takes the steps. No other request knows a new record yet (an order, licenses,
+// an API key), so its caller takes the steps by itself, each time with a new record.
 type Claim struct {
 	once   *Once // nil: the request came without an Idempotency-Key, and nothing is remembered
 	ref    licensing.Ref
@@ -42,46 +43,61 @@ type Claim struct {
 	Earlier *licensing.Claim // the memory of the same request, made before; nil: it was not
 }
 
+// openClaims are the claims of the requests under way at this node.
+type openClaims struct {
+	claimLock sync.Mutex
+	claiming  map[licensing.Ref]struct{} // guarded by claimLock
+}
+
 // BeginOnce marks a request with an Idempotency-Key as under way here, until end. Requests on two nodes may still
 // meet: then one of their Commits loses. BeginOnce fails with ErrRequestInProgress if a request with the key is
 // under way here.
-func (n *Node) BeginOnce(owner licensing.Owner, once *Once, stale error) (c *Claim, end func(), err error) {
+func (o *openClaims) BeginOnce(owner licensing.Owner, once *Once, stale error) (c *Claim, end func(), err error) {
 	c = &Claim{once: once, stale: stale}
 	if once == nil {
 		return c, func() {}, nil
 	}
 	c.ref = licensing.ClaimRef(owner, once.Hash)
-	n.claimLock.Lock()
-	defer n.claimLock.Unlock()
-	if _, busy := n.claiming[c.ref]; busy {
+	o.claimLock.Lock()
+	defer o.claimLock.Unlock()
+	if _, busy := o.claiming[c.ref]; busy {
 		return nil, nil, licensing.ErrRequestInProgress
 	}
-	n.claiming[c.ref] = struct{}{}
+	o.claiming[c.ref] = struct{}{}
 	return c, func() {
-		n.claimLock.Lock()
-		defer n.claimLock.Unlock()
-		delete(n.claiming, c.ref)
+		o.claimLock.Lock()
+		defer o.claimLock.Unlock()
+		delete(o.claiming, c.ref)
 	}, nil
 }
 
 // LoadWithClaim reads records and the claim that is stored under the key, in one round trip, and checks that claim.
 func (s *runner) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want) ([]store.Snapshot, error) {
-	if c.once != nil {
-		wants = append(wants, store.Want{Ref: c.ref})
-	}
-	if len(wants) == 0 {
-		return nil, c.check(store.Snapshot{})
+	if wants = c.join(wants); len(wants) == 0 {
+		return c.split(nil)
 	}
 	loaded, err := s.load(ctx, wants...)
 	if err != nil {
 		return nil, err
 	}
-	var stored store.Snapshot
+	return c.split(loaded)
+}
+
+// join adds the claim that is stored under the key to what a request wants to know.
+func (c *Claim) join(wants []store.Want) []store.Want {
 	if c.once != nil {
-		last := len(loaded) - 1
-		loaded, stored = loaded[:last], loaded[last]
+		wants = append(wants, store.Want{Ref: c.ref})
 	}
-	return loaded, c.check(stored)
+	return wants
+}
+
+// split returns the snapshots of the records, and checks the claim, whose snapshot is the last; see join.
+func (c *Claim) split(loaded []store.Snapshot) ([]store.Snapshot, error) {
+	if c.once == nil {
+		return loaded, c.check(store.Snapshot{})
+	}
+	last := len(loaded) - 1
+	return loaded[:last], c.check(loaded[last])
 }
 
 // check compares the request with the claim that is stored under its key. It fails if the request is stale, if
@@ -152,58 +168,6 @@ func (s *runner) CommitClaim(ctx context.Context, c *Claim, err error, writes ..
 		return store.ErrClaimTaken
 	}
 	return err
-}
-
-// answerClaimed answers a turn of one call with an Idempotency-Key. No other call runs on the record meanwhile, and
-// BeginOnce refuses other requests with the key.
-func (s *runner) answerClaimed(ctx context.Context, ref licensing.Ref, c *call) {
-	wants := []store.Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
-	var known []store.Snapshot // the record and what is stored under the key
-	for try := range swapTries {
-		if len(known) != len(wants) {
-			var err error
-			if known, err = s.load(ctx, wants...); err != nil {
-				c.fail(err)
-				return
-			}
-		}
-		if err := c.claim.check(known[1]); err != nil || c.claim.Replayed() {
-			c.fail(err)
-			return
-		}
-		at, err := s.timeOfTurn()
-		if err != nil {
-			c.fail(err)
-			return
-		}
-		fold := s.foldOne(ref, known[0], c, &at)
-		var writes []store.Write
-		if fold.worthSwap {
-			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
-		}
-		if effectOf := c.claim.EffectOf; effectOf != nil && c.outcome.Err == nil {
-			c.claim.Effect = effectOf(c.outcome.Result)
-		}
-		change := c.claim.Change(s.Now(), c.outcome.Err, writes...)
-		if change == nil {
-			c.answerFolded()
-			return
-		}
-		switch outcome, failed := s.commit(ctx, *change); {
-		case failed != nil:
-			c.fail(failed)
-			return
-		case outcome.Landed:
-			c.answerFolded()
-			return
-		default:
-			known = outcome.Rivals // of both only if both were to be written
-		}
-		if !pause(ctx, try) {
-			break
-		}
-	}
-	c.fail(licensing.ErrUnavailable) // every swap was lost for certain
 }
 
 // CommitInTurn stores the outcome of a request, as CommitClaim does, in a turn of the mailbox of one of the

@@ -345,3 +345,53 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")),
 		licensing.ErrIdempotencyKeyReused)
 }
+
+// TestClaimGoesOnFromTheRival lets another node write an order before each of the first swaps of a request with an
+// Idempotency-Key, of the order alone or of several records. The request goes on from what the other node has written,
+// without another read of its claim, and is made once.
+func TestClaimGoesOnFromTheRival(t *testing.T) {
+	const rivals = 20
+	for _, several := range []bool{false, true} {
+		ctx, plain := nodetest.Context(t), nodetest.OpenStore(t)
+		rival := nodetest.New(t, plain)
+		order, _, err := rival.CreateOrder(ctx, nodetest.NewOwner(licensing.Test), nodetest.NewOrder(100))
+		nodetest.WantError(t, err, nil)
+		commits, reads := 0, 0
+		n := nodetest.New(t, &storetest.Faulty{
+			Store: plain,
+			OnLoad: func(wants []store.Want) error {
+				if wants[len(wants)-1].Ref.Kind == licensing.KindClaim {
+					reads++
+				}
+				return nil
+			},
+			OnCommit: func(store.Change) storetest.Fault {
+				if commits++; commits <= rivals {
+					order, err = rival.ChangeCheckout(ctx, order, licensing.StartCheckout{After: order.Attempt})
+					nodetest.WantError(t, err, nil)
+				}
+				return storetest.Fault{}
+			},
+		})
+		once, before := nodetest.Once("k", "r"), 0
+		ask := func() (licensing.Order, bool, error) {
+			return n.ChangeOrder(ctx, order.Owner, order.OrderNo, licensing.CancelOrder{}, once)
+		}
+		if several {
+			before = 1 // then the node reads the product
+			ask = func() (licensing.Order, bool, error) {
+				return n.RecordPayment(ctx, order.Owner, order.OrderNo,
+					service.OutsidePayment{Reference: "INV-1", Once: once})
+			}
+		}
+		for _, again := range []bool{false, true} {
+			done, replayed, err := ask()
+			if err != nil || replayed != again || done.Attempt != rivals {
+				t.Errorf("several records: %v; %+v, replayed %v, %v", several, done, replayed, err)
+			}
+			if !again && (reads != before+1 || commits != rivals+1) {
+				t.Errorf("several records: %v; %d reads of the claim, %d swaps", several, reads, commits)
+			}
+		}
+	}
+}

@@ -47,7 +47,8 @@
 //
 // The map of the package:
 //
-//	node.go         the configuration and the parts of a node; its time; whether it may serve now
+//	node.go         the configuration and the parts of a node; whether it may serve now
+//	clock.go        the time of a node, and whether it may act by it
 //	lifecycle.go    how a node leaves and drains
 //	place.go        how use cases get a place on the node and run commands
 //	admission.go    how many commands a node lets in, and which it refuses
@@ -64,7 +65,7 @@
 //	reserve.go      what a node refuses while the store is almost full
 //	changelimit.go  how many changes each owner may make while the store is almost full, or beyond its budget
 //	budget.go       refuses growth beyond an owner's budget, which package node/service knows
-//	claim.go        commands with an Idempotency-Key
+//	claim.go        requests with an Idempotency-Key
 //	recordlock.go   tasks under a record's lock, and swaps of several records
 //	seen.go         when devices were seen, stored in the background
 //	placement.go    which node writes a license that several nodes write

@@ -208,7 +208,7 @@ func grantTo(t *testing.T, n *service.Service, owner licensing.Owner, maxDevices
 	return licenses[0].License.Key
 }
 
-// TestEventsOfAFold: one transaction holds the events of a fold, in the order of its commands. A command that panics
+// TestEventsOfAFold: one transaction contains the events of a fold, in the order of its commands. A command that panics
 // has no event, and a full license has one.
 func TestEventsOfAFold(t *testing.T) {
 	const waiting = 40
@@ -299,7 +299,7 @@ func TestRefusalsHaveNoEvents(t *testing.T) {
 
 // TestActorOfAHop: the event of a command that hops has the actor of its caller.
 func TestActorOfAHop(t *testing.T) {
-	c := newCrowd(t)
+	c := newNodeGroup(t)
 	c.open = openHearing
 	c.standStill()
 	owner, store := c.join()

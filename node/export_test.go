@@ -11,11 +11,20 @@ import (
 )
 
 // AwaitQueued returns when exactly count commands wait in a record's mailbox.
-func (n *Node) AwaitQueued(ref licensing.Ref, count int) {
+func (n *Node) AwaitQueued(ref licensing.Ref, count int) { n.awaitQueued(ref, count, false) }
+
+// AwaitQueuedOut returns when exactly count commands wait in a license's outbox.
+func (n *Node) AwaitQueuedOut(ref licensing.Ref, count int) { n.awaitQueued(ref, count, true) }
+
+func (n *Node) awaitQueued(ref licensing.Ref, count int, out bool) {
 	s := n.shardOf(ref)
+	boxes := s.boxes
+	if out {
+		boxes = s.outboxes
+	}
 	for {
 		s.mu.Lock()
-		box := s.boxes[ref]
+		box := boxes[ref]
 		queued := box != nil && len(box.queue) == count
 		s.mu.Unlock()
 		if queued {

@@ -24,7 +24,7 @@ const (
 
 // foldResult is the outcome of a fold. The outcome of each call is in the call.
 type foldResult struct {
-	record licensing.Record
+	record *licensing.Record
 	// run is how many calls the fold has run. The fold had no room for the other calls, which must be run on the record
 	// that the fold has made.
 	run int
@@ -48,7 +48,7 @@ func answerStored(calls []*call) (again []*call) {
 // answerFold answers the calls of a fold that is not stored. KeepSeen stores later when devices were seen.
 func (s *runner) answerFold(f foldResult, calls []*call) {
 	if f.record.Touched {
-		s.seen.noteAll(&f.record)
+		s.seen.noteAll(f.record)
 	}
 	for _, c := range calls {
 		c.answerFolded()
@@ -58,13 +58,17 @@ func (s *runner) answerFold(f foldResult, calls []*call) {
 // fold runs calls one by one on a snapshot, whose record it may change, as long as the changes fit one request; see
 // foldBytes. A call that panics gets ErrInternal, and the fold starts again without the call, which may have left
 // the record half changed.
-func (s *runner) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call, at *turnTime) foldResult {
-	if len(calls) == 1 {
-		return s.foldOne(ref, snapshot, calls[0], at)
+func (s *runner) fold(ref licensing.Ref, snapshot *store.Snapshot, calls []*call, at *turnTime) foldResult {
+	if len(calls) == 1 { // as of most folds, which then copies no record
+		record := &snapshot.Record
+		if s.run(ref, record, calls[0], at, snapshot.AsOf) {
+			return foldResult{record: new(licensing.Record), run: 1}
+		}
+		return foldResult{record, 1, record.Changed}
 	}
 	var poisoned map[int]struct{}
 again:
-	record := snapshot.Record.Clone()
+	record := new(snapshot.Record.Clone())
 	worthSwap, bytes := false, 0
 	for i, c := range calls {
 		if worthSwap && bytes >= foldBytes {
@@ -74,7 +78,7 @@ again:
 			continue
 		}
 		events := len(record.Events)
-		if s.run(ref, &record, c, at, snapshot.AsOf) {
+		if s.run(ref, record, c, at, snapshot.AsOf) {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
 			}
@@ -82,13 +86,13 @@ again:
 			goto again
 		}
 		worthSwap = worthSwap || record.Changed
-		bytes += bytesOf(&record, c.cmd, events)
+		bytes += bytesOf(record, c.cmd, events)
 	}
 	return foldResult{record, len(calls), worthSwap}
 }
 
-// bytesOf returns about how many bytes a command has added to the request that stores the record. Before the
-// command the record had so many events. A device that several commands change counts for each of them.
+// bytesOf returns about how many bytes a command has added to the request that stores the record. events is the number
+// of the record's events before the command. A device that several commands change counts for each of them.
 func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes int) {
 	for i := range record.Events[events:] {
 		bytes += eventBytes
@@ -100,15 +104,6 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 		bytes += entryBytes + len(entry.Device.ID) + len(entry.Device.Name)
 	}
 	return bytes
-}
-
-// foldOne is a fold of one call, as most folds are.
-func (s *runner) foldOne(ref licensing.Ref, snapshot store.Snapshot, c *call, at *turnTime) foldResult {
-	record := snapshot.Record
-	if s.run(ref, &record, c, at, snapshot.AsOf) {
-		return foldResult{run: 1}
-	}
-	return foldResult{record, 1, record.Changed}
 }
 
 // run runs a call on a record, unless a limit refuses the call. It leaves the outcome in the call, and reports whether
@@ -134,8 +129,9 @@ func (s *runner) run(
 }
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
-// returns the other calls.
-func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call, at *turnTime) []*call {
+// returns the other calls. folds says that the caller folds the other calls on this snapshot. Then a call that came
+// alone is left to the fold, unless the fold could refuse it for lack of space: a fold copies no record.
+func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call, at *turnTime, folds bool) []*call {
 	var rest []*call
 	var record *licensing.Record // a copy of the snapshot's record; nil: to be made
 	for _, c := range calls {
@@ -145,6 +141,9 @@ func (s *runner) answerUnchanging(snapshot *store.Snapshot, calls []*call, at *t
 		}
 		at.noteFor(c.cmd, &snapshot.Record)
 		growth := licensing.GrowthOf(c.cmd, &snapshot.Record, at.now)
+		if folds && len(calls) == 1 && growth == licensing.NoGrowth && s.Space() == store.SpaceFree {
+			return calls
+		}
 		if licensing.StoresDevice(&snapshot.Record, c.cmd, growth, at.now) { // so don't find that out on a copy
 			rest = append(rest, c)
 			continue
@@ -181,19 +180,18 @@ func (s *runner) lacksReceipt(record *licensing.Record, c *call) bool {
 	return counts != 0 && !s.cfg.Clocks.Documents().Dates(counts)
 }
 
-// apply runs a command on a record that was read as of a time, and sets the outcome. A document is dated by that time:
-// another node may have voided the document since. The zero time stands for now. After a panic, the outcome is
-// ErrInternal, and the record may be half changed.
+// apply runs a command on a record that was read as of a time, and sets the outcome. The zero time stands for now.
+// After a panic, the outcome is ErrInternal, and the record may be half changed.
 func (s *runner) apply(
 	record *licensing.Record, cmd licensing.Command, at *turnTime, asOf time.Time, outcome *Answer,
 ) (panicked bool) {
 	at.noteFor(cmd, record)
 	now := at.now
-	record.Documents = nil
+	record.Documents, record.ReadAgo = nil, 0
 	if record.DatesDocument(cmd) != 0 {
 		record.Documents = s.cfg.Clocks.Documents()
 		if !asOf.IsZero() {
-			record.Documents = record.Documents.Earlier(now.Sub(asOf))
+			record.ReadAgo = max(now.Sub(asOf), 0)
 		}
 	}
 	returned := s.guard.Catch(

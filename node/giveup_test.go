@@ -26,6 +26,19 @@ func TestGivingUp(t *testing.T) {
 		n = nodetest.New(t, store)
 		return key, n, arrived, open, &sync.WaitGroup{}
 	}
+	// givesUp activates a device behind another one. The caller gives up once the command waits.
+	givesUp := func(t *testing.T, n *service.Service, key licensing.LicenseKey) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
+		answered := make(chan error, 1)
+		go func() {
+			_, err := nodetest.Activate(ctx, n, key, "impatient")
+			answered <- err
+		}()
+		n.AwaitQueued(licensing.LicenseRef(key), 1)
+		cancel()
+		nodetest.WantError(t, <-answered, licensing.ErrUnavailable)
+	}
 	t.Run("while it waits: never run", func(t *testing.T) {
 		key, n, arrived, open, group := setup(t)
 		group.Go(func() {
@@ -33,10 +46,7 @@ func TestGivingUp(t *testing.T) {
 			nodetest.WantError(t, err, nil)
 		})
 		<-arrived
-		ctx, cancel := context.WithTimeout(nodetest.Context(t), 10*time.Millisecond)
-		defer cancel()
-		_, err := nodetest.Activate(ctx, n, key, "impatient")
-		nodetest.WantError(t, err, licensing.ErrUnavailable)
+		givesUp(t, n, key)
 		close(open)
 		group.Wait()
 		if err := n.Drain(nodetest.Context(t)); err != nil {
@@ -53,10 +63,7 @@ func TestGivingUp(t *testing.T) {
 			nodetest.WantError(t, err, nil)
 		})
 		<-arrived
-		ctx, cancel := context.WithTimeout(nodetest.Context(t), 10*time.Millisecond)
-		defer cancel()
-		_, err := nodetest.Activate(ctx, n, key, "impatient")
-		nodetest.WantError(t, err, licensing.ErrUnavailable)
+		givesUp(t, n, key)
 		group.Go(func() {
 			_, err := nodetest.Activate(nodetest.Context(t), n, key, "patient")
 			nodetest.WantError(t, err, nil)
@@ -71,7 +78,7 @@ func TestGivingUp(t *testing.T) {
 	t.Run("in a fold with others: they go on", func(t *testing.T) {
 		plain := nodetest.OpenStore(t)
 		key := nodetest.Grant(t, nodetest.New(t, plain), 0)
-		ctx, cancel := context.WithTimeout(nodetest.Context(t), 50*time.Millisecond)
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
 		defer cancel()
 		loads, arrived, open := 0, make(chan struct{}), make(chan struct{})
 		n := nodetest.New(t, &storetest.Faulty{Store: plain, OnLoad: func([]store.Want) error {
@@ -80,7 +87,7 @@ func TestGivingUp(t *testing.T) {
 				close(arrived)
 				<-open
 			case 2:
-				<-ctx.Done()
+				cancel()
 			}
 			return nil
 		}})
@@ -136,8 +143,8 @@ func TestGivingUp(t *testing.T) {
 		}
 	})
 	// The command runs in the goroutine of the mailbox, with a command whose caller waits.
-	crowd := func(ctx context.Context, t *testing.T, n *service.Service, key licensing.LicenseKey, arrived, open,
-		answered chan struct{}) {
+	activateThree := func(ctx context.Context, t *testing.T, n *service.Service, key licensing.LicenseKey,
+		arrived, open, answered chan struct{}) {
 		t.Helper()
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -190,7 +197,7 @@ func TestGivingUp(t *testing.T) {
 			stage()
 			return nil
 		}})
-		crowd(ctx, t, n, key, arrived, open, answered)
+		activateThree(ctx, t, n, key, arrived, open, answered)
 		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; an answered command must not run on a later record", ids)
 		}
@@ -206,7 +213,7 @@ func TestGivingUp(t *testing.T) {
 			stage()
 			return storetest.Fault{}
 		}})
-		crowd(ctx, t, n, key, arrived, open, answered)
+		activateThree(ctx, t, n, key, arrived, open, answered)
 		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; an answered command must not run again", ids)
 		}

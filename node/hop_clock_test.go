@@ -8,13 +8,12 @@ import (
 	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node"
-	"licet/node/clocks"
 	"licet/node/service"
 )
 
 // TestWrongClockTakesNoHops: a node whose clock differs from most nodes' clocks runs no commands of other nodes.
 func TestWrongClockTakesNoHops(t *testing.T) {
-	comparison := nodetest.NewComparison(clocks.System())
+	comparison := nodetest.NewComparison(new(nodetest.Clock).Source)
 	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Clocks = comparison })
 	key := nodetest.Grant(t, n, 3)
 	hop := func() error {
@@ -24,23 +23,23 @@ func TestWrongClockTakesNoHops(t *testing.T) {
 			}})
 		return err
 	}
-	nodetest.MeetNodes(comparison, -9*24*time.Hour, -9*24*time.Hour)
+	nodetest.CompareWith(comparison, -9*24*time.Hour, -9*24*time.Hour)
 	if err := hop(); !errors.Is(err, node.ErrNotTaken) {
 		t.Errorf("a hop to a node whose clock is wrong: %v", err)
 	}
 	if count, _ := nodetest.Devices(t, n, key); count != 0 {
 		t.Errorf("%d devices are bound", count)
 	}
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	nodetest.WantError(t, hop(), nil)
 }
 
 // TestHopsWithoutReceipts: a node that cannot date receipts returns commands of other nodes whose answers would lack
 // the receipt that the product's terms add, and runs other commands.
 func TestHopsWithoutReceipts(t *testing.T) {
-	comparison := nodetest.NewComparison(clocks.System())
+	comparison := nodetest.NewComparison(new(nodetest.Clock).Source)
 	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Clocks = comparison })
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.CompareWith(comparison, 0)
 	owner, terms := nodetest.Owner, licensing.DefaultTerms()
 	terms.Receipts.Always = true
 	_, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{ID: "signed", Owner: owner, Terms: terms})
@@ -59,7 +58,7 @@ func TestHopsWithoutReceipts(t *testing.T) {
 	if a, _ := hop("signed"); a.Err != nil || a.Result.Receipt == (licensing.ReceiptTimes{}) {
 		t.Errorf("by a clock that agrees: %+v, %v", a.Result.Receipt, a.Err)
 	}
-	nodetest.MeetNodes(comparison, -4*24*time.Hour)
+	nodetest.CompareWith(comparison, -4*24*time.Hour)
 	a, key := hop("signed")
 	if !errors.Is(a.Err, licensing.ErrClockInDoubt) {
 		t.Errorf("by clocks that are days apart: %+v, %v", a.Result.Receipt, a.Err)

@@ -21,7 +21,7 @@ import (
 // Other nodes do not send it hop after hop.
 func TestOwnerCutOffFromTheStore(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newNodeGroup(t)
 	var cut atomic.Bool
 	inner := nodetest.OpenStore(t)
 	faulty := &cutOff{Store: inner, cut: &cut}
@@ -92,7 +92,7 @@ func (s *cutOff) Commit(ctx context.Context, change store.Change) (store.Outcome
 // TestShortCallsPause: a node runs calls of a yielded license that have too little time to hop, with a few tries and
 // with pauses, like all other calls.
 func TestShortCallsPause(t *testing.T) {
-	c := newCrowd(t)
+	c := newNodeGroup(t)
 	owner, _ := c.join()
 	inner := nodetest.OpenStore(t)
 	var losing atomic.Bool
@@ -161,7 +161,7 @@ func TestBadKeyHop(t *testing.T) {
 // TestDeadlinesOfAHopAreApart: a caller with much time left does not get "outcome unknown" because another caller of
 // the same hop had little time.
 func TestDeadlinesOfAHopAreApart(t *testing.T) {
-	c := newCrowd(t)
+	c := newNodeGroup(t)
 	inner := nodetest.OpenStore(t)
 	var slow atomic.Bool
 	owner := nodetest.New(t, &storetest.Faulty{Store: inner, OnCommit: func(store.Change) storetest.Fault {

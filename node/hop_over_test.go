@@ -15,9 +15,10 @@ import (
 // deadlines is a store that notes the deadline of each commit.
 type deadlines struct {
 	store.Store
-	first chan struct{}
-	mu    sync.Mutex
-	of    []time.Time
+	arrived chan struct{} // closed when the first commit has come
+	first   chan struct{} // holds the first commit back until it is closed
+	mu      sync.Mutex
+	of      []time.Time
 }
 
 func (s *deadlines) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
@@ -27,6 +28,7 @@ func (s *deadlines) Commit(ctx context.Context, change store.Change) (store.Outc
 	n := len(s.of)
 	s.mu.Unlock()
 	if n == 1 {
+		close(s.arrived)
 		<-s.first
 	}
 	return s.Store.Commit(ctx, change)
@@ -37,15 +39,15 @@ func (s *deadlines) Commit(ctx context.Context, change store.Change) (store.Outc
 func TestSwapsOfHopsEnd(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	key := nodetest.Grant(t, nodetest.New(t, plain), 0)
-	store := &deadlines{Store: plain, first: make(chan struct{})}
+	store := &deadlines{Store: plain, arrived: make(chan struct{}), first: make(chan struct{})}
 	n := nodetest.New(t, store)
 	ref := licensing.LicenseRef(key)
 	var group sync.WaitGroup
 	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
-	time.Sleep(100 * time.Millisecond)
+	<-store.arrived
 	group.Go(func() { nodetest.MustActivate(t, n, key, "own, patient") })
 	n.AwaitQueued(ref, 1)
-	over := time.Now().Add(time.Second)
+	over := time.Now().Add(10 * time.Second) // long before the turn of the other commands would end
 	group.Go(func() {
 		_, _ = n.Execute(node.Hop{License: key.ID(), Over: over, Commands: []licensing.Command{
 			licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"},

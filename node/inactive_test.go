@@ -86,7 +86,7 @@ func TestFullLicenseIsNotSearched(t *testing.T) {
 	const devices = 20
 	var c trips
 	clock := &nodetest.Clock{}
-	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)), nodetest.WithClock(clock))
+	n := nodetest.New(t, c.count(nodetest.OpenStore(t)), nodetest.WithClock(clock))
 	key := losing(t, n, devices)
 	for i := range devices {
 		nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
@@ -135,16 +135,16 @@ func TestWrongClockRemovesNoDevice(t *testing.T) {
 			comparison := nodetest.NewComparison(clock.Source)
 			n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock),
 				func(cfg *service.Config) { cfg.Clocks = comparison })
-			nodetest.MeetNodes(comparison, 0)
+			nodetest.CompareWith(comparison, 0)
 			key := losing(t, n, devices)
 			for i := range devices {
 				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
 			}
 			clock.Advance(inactive)
-			nodetest.MeetNodes(comparison, -inactive) // a second node says that it is earlier
+			nodetest.CompareWith(comparison, -inactive) // a second node says that it is earlier
 			wantFull(t, n, key, "another")
-			nodetest.MeetNodes(comparison, 0, 0)
-			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.CompareWith(comparison, 0, 0)
+			nodetest.CompareWith(comparison, 0, 0)
 			nodetest.WantError(t, n.ActsByTime(), nil)
 			nodetest.MustActivate(t, n, key, "another")
 		})
@@ -168,20 +168,20 @@ func TestClockBehindKeepsDevices(t *testing.T) {
 			key := losing(t, n, devices)
 			_, err := nodetest.Activate(nodetest.Context(t), n, key, "too early")
 			nodetest.WantError(t, err, licensing.ErrClockInDoubt)
-			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.CompareWith(comparison, 0, 0)
 			nodetest.WantError(t, n.ActsByTime(), nil)
 			for i := range devices - 1 {
 				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
 			}
-			nodetest.MeetNodes(comparison, inactive) // a second node says that it is later
+			nodetest.CompareWith(comparison, inactive) // a second node says that it is later
 			nodetest.MustActivate(t, n, key, "new")
 			for i := 1; i < devices-1; i++ {
 				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
 			}
 
 			clock.Advance(inactive) // the second node was right
-			nodetest.MeetNodes(comparison, 0, 0)
-			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.CompareWith(comparison, 0, 0)
+			nodetest.CompareWith(comparison, 0, 0)
 			nodetest.WantError(t, n.ActsByTime(), nil)
 			nodetest.MustActivate(t, n, key, "another")
 			wantFull(t, n, key, "one more")
@@ -196,7 +196,9 @@ func TestClockBehindKeepsDevices(t *testing.T) {
 // terms allow, whichever node they come to; the device never takes a second slot that way.
 func TestDeviceIsChangedOnce(t *testing.T) {
 	t.Parallel()
-	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
+	month := nodetest.WithClock(&nodetest.Clock{}) // which does not end during the test
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t), month),
+		nodetest.New(t, nodetest.OpenStore(t), month)}
 	key := losing(t, nodes[0], 1)
 	parts, _ := licensing.NewComponents(map[string]string{"disk": strings.Repeat("1f", 32)})
 	activate := func(i int) (licensing.Result, error) {

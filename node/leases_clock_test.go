@@ -67,7 +67,7 @@ func TestWrongClockGivesNoLease(t *testing.T) {
 					t.Errorf("the right node gives %v", got.LeaseLeft)
 				}
 				wrong.Advance(-off)
-				nodetest.MeetNodes(comparison, 0, 0)
+				nodetest.CompareWith(comparison, 0, 0)
 				if got := nodetest.MustActivate(t, inDoubt, key, "one more"); got.LeaseLeft != lease {
 					t.Errorf("the node that was wrong gives %v", got.LeaseLeft)
 				}
@@ -107,7 +107,7 @@ func TestOneVerdictForATurn(t *testing.T) {
 		}
 		return wall, 0
 	})
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	clock := &nodetest.Clock{}
 	n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock),
 		func(cfg *service.Config) { cfg.Clocks = comparison })

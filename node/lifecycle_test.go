@@ -348,7 +348,10 @@ func TestValidationIsSeen(t *testing.T) {
 // nodes together.
 func TestDeactivationCapAcrossNodes(t *testing.T) {
 	const most, devices = 3, 20
-	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
+	now := time.Now()
+	month := func(c *service.Config) { c.Clock = func() time.Time { return now } } // does not end during the test
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t), month),
+		nodetest.New(t, nodetest.OpenStore(t), month)}
 	owner := nodetest.NewOwner(licensing.Test)
 	ctx := nodetest.Context(t)
 	if _, _, err := nodes[0].PutProduct(ctx, licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.Terms{

@@ -31,8 +31,8 @@ type mailbox struct {
 	taken turn // the turn that is under way or, in a new mailbox, the first turn; only the turn uses it
 
 	// Of the latest turn, if it left calls waiting; guarded by the same lock.
-	turnHeld int           // the calls in it
-	turnTook time.Duration // 0: the turn left no calls
+	turnCalls int           // how many calls it had
+	turnTook  time.Duration // 0: the turn left no calls
 }
 
 // Do runs a command on the record that ref names, and returns when the outcome is stored, or when ctx ends. If ctx ends
@@ -52,7 +52,7 @@ func (n *Node) doPlaced(
 	ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command,
 ) (result licensing.Result, err error) {
 	c := newCommand(who, cmd)
-	defer func() { n.admission.leave(c.gone(), err) }()
+	defer func() { n.admission.leave(c.takeShare(), err) }()
 	return n.doCall(ctx, ref, c)
 }
 
@@ -150,7 +150,7 @@ func (b *mailbox) wait() time.Duration {
 	if b.turnTook == 0 {
 		return 0
 	}
-	return time.Duration(len(b.queue)/b.turnHeld) * b.turnTook
+	return time.Duration(len(b.queue)/b.turnCalls) * b.turnTook
 }
 
 // run runs turns until nothing waits.
@@ -244,13 +244,13 @@ func (b *mailbox) home() map[licensing.Ref]*mailbox {
 }
 
 // noteTurn keeps how long a turn took, if the turn left calls waiting: the next turns will be of about that size.
-func (b *mailbox) noteTurn(held int, left bool, took time.Duration) {
+func (b *mailbox) noteTurn(calls int, left bool, took time.Duration) {
 	if !left {
 		took = 0
 	}
 	b.shard.mu.Lock()
 	defer b.shard.mu.Unlock()
-	b.turnHeld, b.turnTook = held, took
+	b.turnCalls, b.turnTook = calls, took
 }
 
 // retire removes a mailbox if nothing waits in it, and reports whether it did.

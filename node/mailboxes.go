@@ -15,7 +15,7 @@ type mailboxes struct {
 	shards [shardCount]shard
 }
 
-// shard holds the mailboxes of some of the records.
+// shard contains the mailboxes of some of the records.
 type shard struct {
 	mu       sync.Mutex
 	boxes    map[licensing.Ref]*mailbox

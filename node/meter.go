@@ -13,7 +13,7 @@ import (
 const meterCells = 1 << 16
 
 // meter is a token bucket for each of any number of keys, in 1 MiB. A hash with a random seed gives each key one
-// counter of each row. A counter holds the time at which its bucket is full again, and the fuller of a key's two
+// counter of each row. A counter contains the time at which its bucket is full again, and the fuller of a key's two
 // buckets counts. So a key can be refused too early only if others have emptied both its buckets, and a key can't get a
 // new bucket by making the meter forget the old one. A meter is safe for concurrent use and takes no locks. Nil limits
 // nothing.

@@ -25,7 +25,7 @@ type Peers interface {
 	Reach(ctx context.Context, to store.Incarnation) error
 }
 
-// Hop holds commands on one license on their way from the node that they came to, to the node that owns the license,
+// Hop contains commands on one license on their way from the node that they came to, to the node that owns the license,
 // and no further.
 type Hop struct {
 	From     store.Incarnation
@@ -38,7 +38,7 @@ type Hop struct {
 // MaxHop is how many commands may hop at once.
 const MaxHop = foldCommands
 
-// HopAnswer holds the answers of a hop's commands, in the order of the commands.
+// HopAnswer contains the answers of a hop's commands, in the order of the commands.
 type HopAnswer struct {
 	Answers []Answer
 	// YieldsTo is the owner that the answering node yields the license to or, if it could not serve the commands, the

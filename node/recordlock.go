@@ -45,10 +45,21 @@ func (n *Node) LockAndSwap(ctx context.Context, steps ...Step) (licensing.Result
 	})
 }
 
+// LockAndSwapInBackground is LockAndSwap for a change that no caller waits for, of records of the owner of the first
+// one. It is refused as DoInBackground is.
+func (n *Node) LockAndSwapInBackground(ctx context.Context, steps ...Step) (result licensing.Result, err error) {
+	who := n.shareOf(steps[0].Ref, nil)
+	if err := n.admission.enterBackground(who); err != nil {
+		return licensing.Result{}, err
+	}
+	defer func() { n.admission.leave(who, err) }()
+	return n.LockAndSwap(ctx, steps...)
+}
+
 // queueFirst lets a task wait in a mailbox that is running, before all other calls: tasks are rare, and a
 // storm on the record must not keep them out. The shard's lock is held.
-func (n *Node) queueFirst(box *mailbox, c *call) error {
-	if n.Draining() {
+func (l *lifecycle) queueFirst(box *mailbox, c *call) error {
+	if l.Draining() {
 		return errDraining
 	}
 	box.queue = slices.Insert(box.queue, 0, c)
@@ -68,6 +79,8 @@ type Step struct {
 	// Guarded: if another record changes, this record is written even if the command changes nothing, so that it can't
 	// change between its read and the swap.
 	Guarded bool
+
+	call *call // of Cmd, which the node's limits may refuse; nil: no limit counts the command
 }
 
 func (s Step) command(first, before licensing.Result) licensing.Command {
@@ -98,25 +111,34 @@ func (s *runner) SwapTogether(ctx context.Context, steps ...Step) (licensing.Res
 }
 
 // SwapTogetherOnce is SwapTogether for the request of a claim, which the same transaction stores. If the request was
-// made before, SwapTogetherOnce stores nothing, and the claim is Replayed.
+// made before, SwapTogetherOnce stores nothing, and the claim is Replayed. A command with an Idempotency-Key runs as
+// one step, in a turn of its own.
 func (s *runner) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, step := range steps {
 		cmd := step.command(licensing.Result{}, licensing.Result{}) // what it needs does not depend on its values
-		wants[i] = store.Want{Ref: step.Ref, Metadata: licensing.NeedsMetadata(cmd)}
+		wants[i] = wantOf(step.Ref, []*call{{cmd: cmd}})
 	}
-	var snapshots []store.Snapshot
+	wants = c.join(wants)
+	var known []store.Snapshot // of all records, and of the claim
 	for try := range togetherTries {
 		if burst, first := try/togetherBurst, try%togetherBurst == 0; first && !pause(ctx, burst) {
 			break
 		}
-		if len(snapshots) != len(steps) {
+		if len(known) != len(wants) {
 			var err error
-			if snapshots, err = s.LoadWithClaim(ctx, c, wants...); err != nil || c.Replayed() {
+			if known, err = s.load(ctx, wants...); err != nil {
 				return licensing.Result{}, err
 			}
 		}
+		snapshots, err := c.split(known)
+		if err != nil || c.Replayed() {
+			return licensing.Result{}, err
+		}
 		answer, writes, err := s.applySteps(steps, snapshots)
+		if c.EffectOf != nil && err == nil {
+			c.Effect = c.EffectOf(answer)
+		}
 		change := c.Change(s.Now(), err, writes...)
 		if change == nil || len(change.Writes) == 0 {
 			return answer, err
@@ -128,10 +150,7 @@ func (s *runner) SwapTogetherOnce(ctx context.Context, c *Claim, steps ...Step) 
 		if outcome.Landed {
 			return answer, err
 		}
-		snapshots = outcome.Rivals // of all records only if all were to be written
-		if c.Once() {
-			snapshots = nil // the claim may have changed too
-		}
+		known = outcome.Rivals // of all only if all were to be written
 	}
 	return licensing.Result{}, licensing.ErrUnavailable // every swap was lost for certain
 }
@@ -146,9 +165,15 @@ func (s *runner) applySteps(
 	}
 	before, changed := licensing.Result{}, false
 	for i, step := range steps {
-		record := snapshots[i].Record
+		record, asOf := snapshots[i].Record, snapshots[i].AsOf
 		var outcome Answer
-		panicked := s.apply(&record, step.command(answer, before), &at, snapshots[i].AsOf, &outcome)
+		var panicked bool
+		if c := step.call; c != nil {
+			panicked = s.run(step.Ref, &record, c, &at, asOf)
+			outcome = c.outcome
+		} else {
+			panicked = s.apply(&record, step.command(answer, before), &at, asOf, &outcome)
+		}
 		before = outcome.Result
 		switch {
 		case panicked:

@@ -25,7 +25,7 @@ type spaced struct {
 
 func openSpaced(t *testing.T) *spaced {
 	s := &spaced{}
-	s.Store = s.commits.watch(nodetest.OpenStore(t))
+	s.Store = s.commits.count(nodetest.OpenStore(t))
 	return s
 }
 
@@ -84,7 +84,7 @@ func TestReserveOfLicenses(t *testing.T) {
 }
 
 // TestReserveOfInactiveSlots: a new device that would take the slot of an inactive device is growth like any other,
-// whether the license's own record holds its devices or not.
+// whether the license's own record contains its devices or not.
 func TestReserveOfInactiveSlots(t *testing.T) {
 	for _, devices := range []int{3, 17} {
 		t.Run(fmt.Sprint(devices, " devices"), func(t *testing.T) {

@@ -18,7 +18,7 @@ func TestWrongClockEndsNoReceipt(t *testing.T) {
 	comparison := nodetest.NewComparison(clock.Source)
 	db := nodetest.OpenStore(t)
 	n := nodetest.New(t, db, nodetest.WithClock(clock), func(cfg *service.Config) { cfg.Clocks = comparison })
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.CompareWith(comparison, 0)
 	keys := make([]licensing.LicenseKey, 2)
 	ids := map[licensing.RevocationName]int{}
 	for i := range keys {
@@ -47,14 +47,14 @@ func TestWrongClockEndsNoReceipt(t *testing.T) {
 	}
 	const later = 100 * 24 * time.Hour
 	clock.Advance(later)
-	nodetest.MeetNodes(comparison, -later) // a second node says that it is earlier
+	nodetest.CompareWith(comparison, -later) // a second node says that it is earlier
 	nodetest.WantError(t, n.ActsByTime(), licensing.ErrUnavailable)
 	remove(keys[0])
 	if got := listed(); got != [2]int{1, 0} {
 		t.Errorf("the list of a node whose clock may be ahead has %v entries, want one of the first license", got)
 	}
-	nodetest.MeetNodes(comparison, 0, 0)
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	nodetest.WantError(t, n.ActsByTime(), nil)
 	remove(keys[1])
 	if got := listed(); got != [2]int{1, 0} {

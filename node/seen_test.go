@@ -37,7 +37,7 @@ func TestSeen(t *testing.T) {
 		t.Run(fmt.Sprint("spilled ", spilled), func(t *testing.T) {
 			var c trips
 			now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-			n := nodetest.New(t, c.watch(nodetest.OpenStore(t)),
+			n := nodetest.New(t, c.count(nodetest.OpenStore(t)),
 				func(cfg *service.Config) { cfg.Clock = func() time.Time { return now } })
 			key := nodetest.Grant(t, n, 0)
 			all := names(2)

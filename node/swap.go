@@ -30,7 +30,7 @@ const (
 // swap folds calls on a snapshot of their record, stores what the fold makes of the record, and answers
 // the calls. After a lost swap, the calls are folded again on the record that the swap lost to. Calls that
 // a fold had no room for are folded after it, and so are calls that need more lapsed leases than one swap removes.
-func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
+func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot *store.Snapshot, is certainty) {
 	var later []*call      // the calls that had no room, in their order
 	var lapsedBy time.Time // if the snapshot has the leases that ended by then
 	for losses := 0; ; {
@@ -54,7 +54,7 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 			if !lapsedBy.IsZero() {
 				reading = s.limits.countSearch(ctx, snapshot.Record.License)
 			}
-			if snapshot, calls = s.read(reading, ref, part, lapsedBy); len(calls) == 0 {
+			if snapshot, calls = s.read(reading, ref, part, lapsedBy, true); len(calls) == 0 {
 				continue
 			}
 			is = proven
@@ -79,7 +79,7 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 		switch {
 		case fold.worthSwap:
 			outcome, err := s.commit(ctx, store.Change{Writes: []store.Write{
-				{Ref: ref, Token: snapshot.Token, Record: fold.record},
+				{Ref: ref, Token: snapshot.Token, Record: *fold.record},
 			}})
 			switch {
 			case err != nil:
@@ -100,7 +100,7 @@ func (s *runner) swap(ctx context.Context, ref licensing.Ref, calls []*call, sna
 				}
 				lapsedBy = time.Time{}
 				if is = unknown; len(outcome.Rivals) > 0 {
-					snapshot, is = outcome.Rivals[0], proven
+					snapshot, is = &outcome.Rivals[0], proven
 				}
 			}
 		case is == guessed:

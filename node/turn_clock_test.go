@@ -71,7 +71,7 @@ func TestStepBeforeTheTurn(t *testing.T) {
 		t.Errorf("%d swaps, want only the swap of the first device", made)
 	}
 
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	nodetest.MustActivate(t, n, key, "new")
 }
 
@@ -93,8 +93,9 @@ func TestStepDuringRead(t *testing.T) {
 }
 
 // TestLateAnswerDatesNoReceipt: another node changes a license while this node waits for the answer to its read, or to
-// a swap that it loses. The receipt is dated before the change: a program takes the receipt's time as the time until
-// which nothing was voided.
+// a swap that it loses. A program takes the receipt's time as the time until which nothing was voided. So the receipt
+// of an answer by the read is dated before the change. The receipt of the next swap is not: the swap lands only if
+// nothing has changed since the change that the node knows.
 func TestLateAnswerDatesNoReceipt(t *testing.T) {
 	const late = 3 * time.Second
 	other := nodetest.New(t, nodetest.OpenStore(t))
@@ -139,12 +140,52 @@ func TestLateAnswerDatesNoReceipt(t *testing.T) {
 			}
 			n := nodetest.New(t, db, nodetest.WithClock(&clock))
 			before := clock.Now()
-			if issued := ask(n, key); issued.After(before) {
-				t.Errorf("the receipt is dated %v after the read began", issued.Sub(before))
+			want := before
+			if !c.read {
+				want = before.Add(late)
+			}
+			if issued := ask(n, key); !issued.Equal(want) {
+				t.Errorf("the receipt is dated %v after the read began, want %v", issued.Sub(before), want.Sub(before))
 			}
 			if clock.Now().Sub(before) != late {
 				t.Error("the license did not change in between")
 			}
 		})
+	}
+}
+
+// TestReleaseAfterSlowRead: a receipt that binds a device is as new as the binding, although the node has read the
+// license some seconds earlier. So a release by this receipt frees the device slot, also after a change that raises the
+// revision of the license.
+func TestReleaseAfterSlowRead(t *testing.T) {
+	var clock nodetest.Clock
+	n, ctx := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(&clock)), nodetest.Context(t)
+	owner := nodetest.NewOwner(licensing.Test)
+	_, _, err := n.PutProduct(ctx, licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.Terms{
+		KeyPrefix: "PRO", SelfService: licensing.SelfService{Allowed: true}}})
+	nodetest.WantError(t, err, nil)
+	licenses, _, err := n.Grant(ctx, owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: new(1)})
+	nodetest.WantError(t, err, nil)
+	target := licensing.Target{Key: licenses[0].License.Key}
+
+	slow := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), AfterLoad: func([]store.Snapshot) {
+		clock.Advance(3 * time.Second)
+	}}, nodetest.WithClock(&clock))
+	bound, err := slow.Activate(ctx, licensing.Activate{Target: target, Device: "pc",
+		Receipt: licensing.AskReceipt(true, true, 0)})
+	nodetest.WantError(t, err, nil)
+	if issued := bound.Receipt.IssuedAt; !issued.Equal(bound.Device.BoundAt) {
+		t.Errorf("the receipt is dated %v, the binding %v", issued, bound.Device.BoundAt)
+	}
+	changed, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: target.Key,
+		Command: licensing.UpdateLicense{Target: licensing.Target{Key: target.Key, Caller: owner}, MaxDevices: new(2)}})
+	nodetest.WantError(t, err, nil)
+	if changed.License.Revision <= bound.License.Revision {
+		t.Errorf("the change left the revision at %d", changed.License.Revision)
+	}
+	released, err := n.DeactivateDevice(ctx, licensing.DeactivateDevice{Target: target, Device: "pc",
+		ReceiptAt: bound.Receipt.IssuedAt, ReceiptRevision: bound.License.Revision})
+	if err != nil || !released.Removed {
+		t.Errorf("the release: removed %v, %v", released.Removed, err)
 	}
 }

@@ -22,6 +22,7 @@ type bank struct {
 	asked          map[string]int    // the number of calls of Refund of each order
 	unacknowledged map[string]licensing.Order
 	next           []answer         // results of the next calls of Refund
+	onHang         func()           // called when a call of Refund hangs
 	sent           map[string]int64 // by the number of the refund
 }
 
@@ -72,6 +73,7 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order, refund licensing.P
 	}
 	b.mu.Unlock()
 	if what.hangs {
+		b.onHang()
 		<-ctx.Done()
 		return payment.State{}, ctx.Err()
 	}

@@ -8,7 +8,7 @@ import (
 	"licet/licensing"
 )
 
-// callbacks records what has become of the objects that callbacks of providers name.
+// callbacks records the states of the objects that callbacks of providers name.
 type callbacks struct {
 	*backend
 	checkouts       *checkouts
@@ -25,7 +25,7 @@ func (c *callbacks) Signed(name licensing.PaymentProvider, owner licensing.Owner
 	return provider != nil && provider.Signed(signature)
 }
 
-// TakesCallbacks reports whether the provider of the given name is the owner's.
+// TakesCallbacks reports whether the owner's provider has the given name.
 func (c *callbacks) TakesCallbacks(name licensing.PaymentProvider, owner licensing.Owner) bool {
 	return c.providerNamed(name, owner) != nil
 }
@@ -109,9 +109,9 @@ func (c *callbacks) Called(ctx context.Context, owner licensing.Owner, object Ob
 	return err
 }
 
-// nothingThere reports whether err, the error of a question about an object, leaves nothing to record: the provider
-// does not know the object. Of a charge that the provider's key may not read, only the fee stays unknown. Most charges
-// in an account at the provider may be of other programs.
+// nothingThere reports whether a provider's error about an object means that there is nothing to record: the provider
+// does not know the object, or its key may not read a charge. Without the charge, only the fee stays unknown. Most
+// charges in an account at the provider may be of other programs.
 func nothingThere(object Object, err error) bool {
 	return errors.Is(err, ErrUnknownObject) || object.Kind == ObjectCharge && errors.Is(err, ErrForbidden)
 }

@@ -93,7 +93,7 @@ func TestCheckoutOnce(t *testing.T) {
 		t.Errorf("there are %d checkouts", len(c.till.sessions))
 	}
 	c.status("with a checkout", o, licensing.OrderUnpaid, true)
-	for _, id := range c.till.settle(o.OrderNo, pays) {
+	for _, id := range c.till.changeOpen(o.OrderNo, pays) {
 		for range 4 {
 			group.Go(func() { c.called(id) })
 		}
@@ -120,7 +120,7 @@ func TestCheckoutAttemptsFollow(t *testing.T) {
 	if again := c.pay(o); again != first {
 		t.Errorf("the second press leads to %q, not to %q", again, first)
 	}
-	c.till.settle(o.OrderNo, func(s *session) { s.Outcome = payment.OutcomePending })
+	c.till.changeOpen(o.OrderNo, func(s *session) { s.Outcome = payment.OutcomePending })
 	if url := c.pay(o); url != "" {
 		t.Errorf("while the payment is on its way, Pay leads to %q", url)
 	}
@@ -168,7 +168,7 @@ func TestCheckoutEnds(t *testing.T) {
 
 	late := c.create()
 	c.pay(late)
-	c.till.settle(late.OrderNo, pays)
+	c.till.changeOpen(late.OrderNo, pays)
 	if _, err := c.desk.Cancel(c.ctx, late); err != nil {
 		t.Fatal(err)
 	}
@@ -206,15 +206,15 @@ func TestCallbacksLost(t *testing.T) {
 	for _, o := range []licensing.Order{paid, late, left} {
 		c.pay(o)
 	}
-	c.till.settle(paid.OrderNo, pays)
+	c.till.changeOpen(paid.OrderNo, pays)
 	sweep()
 	c.status("before its time", paid, licensing.OrderUnpaid, true)
 	c.clock.advance(2 * time.Minute)
 	sweep()
 	c.status("paid", paid, licensing.OrderPaid, false)
-	c.till.settle(late.OrderNo, pays)
+	c.till.changeOpen(late.OrderNo, pays)
 	c.clock.advance(25 * time.Hour) // orders expire after a day
-	c.till.settle(left.OrderNo, func(s *session) { s.Outcome = payment.OutcomeEnded })
+	c.till.changeOpen(left.OrderNo, func(s *session) { s.Outcome = payment.OutcomeEnded })
 	c.till.down = errDown
 	if err := c.desk.AskCheckoutsDue(c.ctx); err == nil {
 		t.Error("the provider is down, and the sweep has nothing to say")
@@ -244,7 +244,7 @@ func TestMisfits(t *testing.T) {
 	} {
 		o := c.create()
 		c.pay(o)
-		for _, id := range c.till.settle(o.OrderNo, func(s *session) { pays(s); spoil(s) }) {
+		for _, id := range c.till.changeOpen(o.OrderNo, func(s *session) { pays(s); spoil(s) }) {
 			c.called(id)
 			c.called(id)
 		}
@@ -268,7 +268,7 @@ func TestMisfits(t *testing.T) {
 	o := c.create()
 	c.pay(o)
 	foreign := licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}
-	for _, id := range c.till.settle(o.OrderNo, pays) {
+	for _, id := range c.till.changeOpen(o.OrderNo, pays) {
 		object := payment.Object{Kind: payment.ObjectCheckout, ID: id}
 		if err := c.desk.Called(c.ctx, foreign, object); err != nil {
 			t.Error(err)
@@ -296,7 +296,7 @@ func TestCheckoutSurvivesKills(t *testing.T) {
 			t.Errorf("killed at step %d: Pay leads to %q, and %d checkouts are open", steps, url,
 				w.till.open(o.OrderNo))
 		}
-		w.till.settle(o.OrderNo, pays)
+		w.till.changeOpen(o.OrderNo, pays)
 		w.clock.advance(2 * time.Minute)
 		w.till.kill = &killSwitch{left: steps}
 		_, dying = w.open(killableStore{w.store, w.till.kill}, w.till)

@@ -132,6 +132,45 @@ func TestIssueWithRefund(t *testing.T) {
 	}
 }
 
+// TestDisputeOfTheShopsLaterLicense: a license of an order for several that the shop has suspended stays so after the
+// dispute, although the dispute suspends and reinstates the other licenses.
+func TestDisputeOfTheShopsLaterLicense(t *testing.T) {
+	w := newFixture(t)
+	c := &court{newDashboard(w.bank), true}
+	_, desk := w.open(w.store, c)
+	for _, at := range []int{1, 11} { // after the first license, and in another transaction than index 1
+		o := w.paidFor(12)
+		keys, err := w.node.OrderKeys(w.ctx, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.node.Do(w.ctx, licensing.LicenseRef(keys[at]), licensing.SuspendLicense{
+			Target: licensing.Target{Key: keys[at]}, Reason: "fraud"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []struct {
+			says   payment.Outcome
+			others licensing.Status
+		}{{payment.OutcomeOpen, licensing.Suspended}, {payment.OutcomeWon, licensing.NotActivated}} {
+			w.called(c.rule(o, 100, s.says), desk)
+			for i, key := range keys {
+				view, err := w.node.License(w.ctx, owner, key, store.DevicePage{Limit: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l, want := &view.License, s.others
+				if i == at {
+					want = licensing.Suspended
+				}
+				if got := l.Status(w.node.Now()); got != want || (l.StateReason == "fraud") != (i == at) {
+					t.Errorf("the dispute is %s: license %d is %s (%s), want %s", s.says, i, got, l.StateReason, want)
+				}
+			}
+		}
+	}
+	w.verify()
+}
+
 // TestManyDisputes: an order names at most eight open disputes. The licenses stay suspended until the last one ends,
 // also if the order did not name it at first. A sweep asks about it.
 func TestManyDisputes(t *testing.T) {

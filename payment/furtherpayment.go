@@ -159,7 +159,7 @@ func (r *returns) sendReturn(
 	case further == nil: // of a provider that the owner had before
 		return licensing.Order{}, licensing.ErrPaymentNotConfigured
 	}
-	refund := now.ReturnOf(further, open)
+	refund := open.Refund(&now, further)
 	state, err := requestRefund(ctx, provider, now.AsPaidWith(further, open))
 	switch {
 	case errors.Is(err, ErrRefused) && !open.Pending && state.ID == "":

@@ -24,7 +24,7 @@ func (r *refundCallbacks) recordFurtherRefund(
 	}
 	open, own := order.OpenReturn(state.Refund)
 	if own {
-		refund = order.ReturnOf(further, open)
+		refund = open.Refund(&order, further)
 	}
 	if state.Refund != "" && licensing.OwnRefund(state.Refund) {
 		refund.Reference = state.Refund

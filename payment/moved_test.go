@@ -104,7 +104,7 @@ func TestMovedLive(t *testing.T) {
 		return o
 	}
 	paid, left := checkout(), checkout()
-	till.settle(paid.OrderNo, func(s *session) {
+	till.changeOpen(paid.OrderNo, func(s *session) {
 		pays(s)
 		s.Live = true
 	})

@@ -149,3 +149,60 @@ func TestPendingRefund(t *testing.T) {
 	}
 	w.verify()
 }
+
+// TestWholeRefundEnds: the shop refunds all that is left of a payment, and until the provider has sent the money, the
+// shop gets other money of the payment back. The refund ends the order, and revokes its licenses.
+func TestWholeRefundEnds(t *testing.T) {
+	w := newFixture(t)
+	c := &court{newDashboard(w.bank), true}
+	_, desk := w.open(w.store, c)
+	for _, quantity := range []int{1, 3} {
+		for name, test := range map[string]struct {
+			before, meanwhile func(licensing.Order) payment.Object
+		}{
+			"an earlier refund fails": {
+				func(o licensing.Order) payment.Object {
+					return c.set(o, "re_"+o.OrderNo, "", 40, payment.OutcomeDone)
+				},
+				func(o licensing.Order) payment.Object {
+					return c.set(o, "re_"+o.OrderNo, "", 40, payment.OutcomeFailed)
+				},
+			},
+			"a lost dispute is won": {
+				func(o licensing.Order) payment.Object { return c.rule(o, 40, payment.OutcomeLost) },
+				func(o licensing.Order) payment.Object { return c.rule(o, 40, payment.OutcomeWon) },
+			},
+		} {
+			o := w.paidFor(quantity)
+			w.called(test.before(o), desk)
+			w.bank.next = []answer{{state: payment.OutcomePending}, {state: payment.OutcomeDone}}
+			request := licensing.RequestRefund{}
+			if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, request, nil); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if now := w.now(o); now.OpenRefund() != 60 || now.RefundedAmount() != 40 || !now.RefundEnds {
+				t.Errorf("%s: before the end: %+v", name, now)
+			}
+			w.called(test.meanwhile(o), desk)
+			if now := w.now(o); now.OpenRefund() != 60 || now.RefundedAmount() != 0 {
+				t.Errorf("%s: the shop has its money back: %+v", name, now)
+			}
+			w.verify()
+			w.clock.advance(time.Hour)
+			if err := desk.SendRefundsDue(w.ctx); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			now := w.now(o)
+			if got := w.licenses(o); now.RefundedAt.IsZero() || now.RefundedAmount() != 60 || now.RefundDue ||
+				now.RefundEnds || !slices.Equal(got, []licensing.Status{licensing.Revoked}) {
+				t.Errorf("%s: the licenses are %v of %+v", name, got, now)
+			}
+			w.verify()
+			again, _, err := desk.Refund(w.ctx, owner, o.OrderNo, request, nil)
+			if err != nil || again.RefundedAmount() != 100 {
+				t.Errorf("%s: the rest: %+v, %v", name, again, err)
+			}
+			w.verify()
+		}
+	}
+}

@@ -63,7 +63,7 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 		return licensing.Order{}, "", err
 	}
 	if provider.Name() == licensing.ProviderSandbox { // which completes every payment at once
-		paid, err = d.plays.settleInSandbox(ctx, order, licensing.SandboxPaid)
+		paid, err = d.plays.completeInSandbox(ctx, order, licensing.SandboxPaid)
 		if !errors.Is(err, licensing.ErrNothingPending) {
 			return paid, "", err
 		}

@@ -39,7 +39,7 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 	t.Helper()
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	etcd := embeddedtest.Start(t, t.TempDir())
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")

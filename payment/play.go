@@ -76,14 +76,14 @@ func (d *Desk) Play(ctx context.Context, order licensing.Order, play Play) (lice
 	case PlayCancel:
 		return d.Cancel(ctx, order)
 	case PlayComplete:
-		return d.plays.settleInSandbox(ctx, order, licensing.SandboxPaid)
+		return d.plays.completeInSandbox(ctx, order, licensing.SandboxPaid)
 	case PlayRefundFails:
 		return d.plays.failNextRefund(ctx, order)
 	case PlayFail:
 		if order.RefundDue {
 			return d.plays.failRefund(ctx, order)
 		}
-		return d.plays.settleInSandbox(ctx, order, licensing.SandboxFailed)
+		return d.plays.completeInSandbox(ctx, order, licensing.SandboxFailed)
 	}
 	if about, known := subscriptionPlays[play]; known {
 		return d.plays.playSubscription(ctx, order, about)
@@ -180,8 +180,8 @@ func (p *plays) beginInSandbox(
 	return p.callBack(ctx, order, checkout, play.callbacks)
 }
 
-// settleInSandbox plays the end of the pending payment of an order.
-func (p *plays) settleInSandbox(
+// completeInSandbox plays the end of the pending payment of an order.
+func (p *plays) completeInSandbox(
 	ctx context.Context, order licensing.Order, outcome licensing.SandboxOutcome,
 ) (licensing.Order, error) {
 	if !order.CheckoutOpen() || order.Checkout == "" {

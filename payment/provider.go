@@ -171,10 +171,10 @@ type State struct {
 
 	Subscription string    // the provider's id of the subscription of a checkout, invoice or subscription
 	Invoice      string    // the provider's id of the first invoice of a checkout, or that of a refund or a dispute
-	PeriodStart  time.Time // the begin of the period that an invoice pays for
+	PeriodStart  time.Time // the beginning of the period that an invoice pays for
 	PeriodEnd    time.Time // the end of the period that an invoice pays for, or that a subscription is in
 	Changed      string    // our number of the latest change of a subscription's amount; see Change.Once
-	ChangedFrom  time.Time // the begin of the first period with this change, if it was for the next one; zero: unknown
+	ChangedFrom  time.Time // the beginning of the first period with this change, if it was planned; zero: unknown
 	CancelAt     time.Time // when a subscription ends; zero: it renews
 }
 

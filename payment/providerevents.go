@@ -16,9 +16,9 @@ import (
 // sweep reads the provider's own list of events, and asks about each object that an event names, as a callback does.
 
 const (
-	// eventsSettle is how old an event is before it counts as read: the provider may list it late, and its callback
+	// eventListLag is how old an event is before it counts as read: the provider may list it late, and its callback
 	// has mostly come by then.
-	eventsSettle = 5 * time.Minute
+	eventListLag = 5 * time.Minute
 	// eventPageTime is for the questions about the objects of a page: a reading begins no page with less time left, but
 	// reads one page at least.
 	eventPageTime = 8 * time.Second
@@ -162,7 +162,7 @@ func (r *eventReader) page(ctx context.Context) (more bool, err error) {
 		*read = store.ProviderEvents{Key: page.Key, Next: read.Next, Again: read.Again}
 		return true, nil
 	case read.To.IsZero():
-		read.To = page.At.Add(-eventsSettle)
+		read.To = page.At.Add(-eventListLag)
 	}
 	read.Key = page.Key
 	for _, event := range page.Events {

@@ -295,7 +295,7 @@ func TestProviderEventsStop(t *testing.T) {
 	sources := []payment.EventSource{{Owner: owner}}
 	o := w.paid()
 	g.print(g.set(o, "re_first", "", 30, payment.OutcomeDone))
-	for i := range 30 {
+	for i := range 2 * store.MaxProviderEventsAgain {
 		id := fmt.Sprint("re_down_", i)
 		g.fails[id] = errDown
 		g.print(payment.Object{Kind: payment.ObjectRefund, ID: id})

@@ -259,7 +259,7 @@ func TestProviderEventsWhileOneHangs(t *testing.T) {
 	g.print(g.set(well, "re_well", "", 30, payment.OutcomeDone))
 	g.hangs = "re_hangs"
 	w.clock.advance(6 * time.Minute)
-	ctx, cancel := context.WithTimeout(w.ctx, 8*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, 12*time.Second) // five for the question that hangs
 	defer cancel()
 	if err := desk.AskProviderEvents(ctx, sources); err != nil {
 		t.Error(err)

@@ -137,10 +137,10 @@ func (r *refunds) closedRefund(
 	return order, nil
 }
 
-// refundWithoutProvider handles a due refund of an owner who has no provider, or another one than the order. It records
-// the refund of an order whose money no provider has. It withdraws the request for any other refund that no provider
-// was asked for, and in test mode any request after as many tries as for deleted test data. A sweep that tries such a
-// refund puts it off.
+// refundWithoutProvider handles a due refund if the owner has no provider, or another provider than the order. If no
+// provider has the money, it records the refund. If no provider was asked for the refund, and the order is not
+// canceled, it withdraws the request. In other cases a sweep postpones the refund, and in test mode withdraws the
+// request after goneAfter tries.
 func (r *refunds) refundWithoutProvider(
 	ctx context.Context, order licensing.Order, background bool,
 ) (licensing.Order, error) {

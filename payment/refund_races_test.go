@@ -67,7 +67,7 @@ func TestOldRefusal(t *testing.T) {
 	w.verify()
 }
 
-// TestStoredRefundIsNotUnavailable: once a refund is stored as due, no error claims that nothing was changed.
+// TestStoredRefundIsNotUnavailable: once a refund is stored as due, no error says that nothing was changed.
 func TestStoredRefundIsNotUnavailable(t *testing.T) {
 	w := newFixture(t)
 	for _, says := range []*licensing.Error{licensing.ErrUnavailable, licensing.ErrOverloaded} {

@@ -118,7 +118,7 @@ func (s Sandbox) Refund(ctx context.Context, order licensing.Order, refund licen
 	}, err
 }
 
-// refundOutcome returns what becomes of a refund with our number. A refund that fails is pending before.
+// refundOutcome returns the outcome of a refund with one of the service's numbers. A refund is pending before it fails.
 func (s Sandbox) refundOutcome(ctx context.Context, order licensing.Order, number string) (Outcome, error) {
 	if s.Node == nil {
 		return OutcomeDone, nil

@@ -29,7 +29,7 @@ func lookAtSubscription(
 	if order.PaidAt.IsZero() || order.Interval.IsZero() {
 		return State{}, ErrUnknownObject
 	}
-	view := order.ViewSandbox(played, now)
+	view := played.View(&order, now)
 	state := State{Object: object, OrderNo: order.OrderNo, Amount: cmp.Or(played.Amount, order.Amount),
 		Currency: order.Currency, Subscription: subscriptionInSandbox(order.OrderNo).ID}
 	if object.Kind == ObjectSubscription {
@@ -64,7 +64,7 @@ func (s Sandbox) Invoices(ctx context.Context, order licensing.Order) (ids []str
 	if err != nil || order.PaidAt.IsZero() || order.Interval.IsZero() {
 		return nil, err
 	}
-	for n := order.ViewSandbox(played.Subscription, s.Node.Now()).Paid; n > 0; n-- {
+	for n := played.Subscription.View(&order, s.Node.Now()).Paid; n > 0; n-- {
 		ids = append(ids, sandboxID+order.OrderNo+"-"+sandboxInvoice+strconv.Itoa(n))
 	}
 	return ids, nil

@@ -63,7 +63,7 @@ func TestSecondPayment(t *testing.T) {
 	c := atTill(t)
 	_, other := c.open(c.other, c.till)
 	o := c.paidOutside(func(o licensing.Order) { c.pay(o) })
-	ids := c.till.settle(o.OrderNo, pays)
+	ids := c.till.changeOpen(o.OrderNo, pays)
 	var group sync.WaitGroup
 	for _, desk := range []*payment.Desk{c.desk, other, c.desk, other} {
 		group.Go(func() {
@@ -93,7 +93,7 @@ func TestSecondPaymentAtCrashPoints(t *testing.T) {
 	steps := 0
 	for ; ; steps++ {
 		o := c.paidOutside(func(o licensing.Order) { c.pay(o) })
-		id := c.till.settle(o.OrderNo, pays)[0]
+		id := c.till.changeOpen(o.OrderNo, pays)[0]
 		object := payment.Object{Kind: payment.ObjectCheckout, ID: id}
 		f := &killSwitch{left: steps}
 		c.till.kill = f

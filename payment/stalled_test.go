@@ -91,14 +91,20 @@ func TestStalledRefund(t *testing.T) {
 	w.check("after the stall", o, licensing.OrderRefunded)
 }
 
-// unanswered is a provider that answers no question about a subscription until the caller has no time any more.
+// unanswered is a provider that answers one question about a subscription, and no other one until the caller has no
+// time any more.
 type unanswered struct {
 	payment.Provider
-	held chan struct{} // receives for each question that is held
+	first sync.Once
+	held  chan struct{} // receives for each question that is held
 }
 
 func (u *unanswered) Look(ctx context.Context, object payment.Object) (payment.State, error) {
-	if object.Kind != payment.ObjectSubscription {
+	answers := object.Kind != payment.ObjectSubscription
+	if !answers {
+		u.first.Do(func() { answers = true })
+	}
+	if answers {
 		return u.Provider.Look(ctx, object)
 	}
 	u.held <- struct{}{}
@@ -111,7 +117,7 @@ func (u *unanswered) Look(ctx context.Context, object payment.Object) (payment.S
 func TestTurnDoesNotCome(t *testing.T) {
 	s := atStripe(t)
 	o := s.subscribe()
-	provider := &unanswered{s.provider, make(chan struct{}, 1)}
+	provider := &unanswered{Provider: s.provider, held: make(chan struct{}, 1)}
 	_, desk := s.open(s.store, provider)
 	holding, release := context.WithCancel(s.ctx)
 	defer release()
@@ -120,16 +126,17 @@ func TestTurnDoesNotCome(t *testing.T) {
 	group.Go(func() {
 		_ = desk.Called(holding, owner, payment.Object{Kind: payment.ObjectSubscription, ID: o.Subscription})
 	})
-	<-provider.held
+	<-provider.held // the callback has asked whose subscription it is, and asks again in its turn
 	ctx, cancel := context.WithCancel(s.ctx)
 	group.Go(func() {
-		for now := o; s.ctx.Err() == nil && !now.ChangeDue(); {
+		for now := o; ctx.Err() == nil && !now.ChangeDue(); {
 			now = s.order(o)
 		}
 		cancel()
 	})
 	_, _, err := desk.ChangeSubscription(ctx, owner, o.OrderNo,
 		licensing.ChangeSubscription{Change: licensing.SubscriptionChange{Kind: licensing.ChangeEnd}}, nil)
+	cancel()
 	if licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 		t.Errorf("the change returns %v", err)
 	}

@@ -172,7 +172,7 @@ func (s *subscriptions) askSubscription(
 func (s *subscriptions) subscriptionState(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (state State, refused, err error) {
-	state, refused, err = s.settleChange(ctx, provider, order)
+	state, refused, err = s.sendChange(ctx, provider, order)
 	if err != nil || state.Outcome != "" {
 		return state, refused, err
 	}

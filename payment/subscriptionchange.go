@@ -106,10 +106,10 @@ func changeRefused(err error) error {
 	}, err)
 }
 
-// settleChange asks the provider for the open change of a subscription, and then for its end if that is due. It returns
+// sendChange asks the provider for the open change of a subscription, and then for its end if that is due. It returns
 // the state after that, or a state without an outcome if it has changed nothing. refused is the error of a provider
 // that refuses the open change.
-func (s *subscriptions) settleChange(
+func (s *subscriptions) sendChange(
 	ctx context.Context, provider Provider, order licensing.Order,
 ) (state State, refused, err error) {
 	var changes []Change

@@ -13,10 +13,10 @@ func Share(part, of, amount int64) int64 {
 	return int64(share)
 }
 
-// withoutTax returns of how much of a price a refund or a dispute at the provider is. A provider that adds tax to the
-// price splits each refund between price and tax in proportion, and so does withoutTax. left is the price less all
-// earlier refunds. Each of the refunds before may be rounded, so the last refund is of left. The result is a multiple
-// of the smallest amount of the provider, or else the rest could not go back.
+// withoutTax returns which part of the price a refund or a dispute at the provider returns. A provider that adds tax to
+// the price splits each refund between price and tax in proportion, and so does withoutTax. left is the price less all
+// earlier refunds. Each of the earlier refunds may be rounded, so the last refund returns all of left. The result is a
+// multiple of the smallest amount of the provider, or else the rest could not go back.
 func withoutTax(price int64, refunds int, state State, left int64) int64 {
 	if state.Charged <= price {
 		return state.Amount

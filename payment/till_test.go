@@ -128,9 +128,9 @@ func (p *till) Refund(
 	return p.Sandbox.Refund(ctx, o, refund)
 }
 
-// settle changes the open sessions of an order: the customer has done something there. It returns the ids of the
+// changeOpen changes the open sessions of an order: the customer has done something there. It returns the ids of the
 // sessions.
-func (p *till) settle(orderNo string, change func(*session)) (changed []string) {
+func (p *till) changeOpen(orderNo string, change func(*session)) (changed []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {
@@ -149,4 +149,4 @@ func pays(s *session) {
 }
 
 // open counts the sessions of an order in which a customer can pay.
-func (p *till) open(orderNo string) int { return len(p.settle(orderNo, func(*session) {})) }
+func (p *till) open(orderNo string) int { return len(p.changeOpen(orderNo, func(*session) {})) }

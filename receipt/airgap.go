@@ -58,11 +58,11 @@ func (v *Verifier) VerifyFile(f *File, now time.Time) (*Receipt, error) {
 	w := *v
 	w.AccountID, w.Mode = cmp.Or(v.AccountID, unverified.AccountID), cmp.Or(v.Mode, unverified.Mode)
 	w.ProductID, w.DeviceID = cmp.Or(v.ProductID, unverified.ProductID), cmp.Or(v.DeviceID, unverified.DeviceID)
-	held, _, err := w.Verify(Documents{Keys: f.Keys, Receipt: f.Receipt}, Seen{}, now)
+	verified, _, err := w.Verify(Documents{Keys: f.Keys, Receipt: f.Receipt}, Seen{}, now)
 	if err != nil {
 		return nil, err
 	}
-	return held.Receipt, nil
+	return verified.Receipt, nil
 }
 
 // NamesKey reports whether a receipt, which is not verified, names a key that may give the device slot back.
@@ -123,13 +123,13 @@ func OpenRelease(text string, keys *KeySet) (*Receipt, error) {
 	if err := disarm(releaseArmor, text, &in); err != nil {
 		return nil, err
 	}
-	claimed := claimedKey(in.Release)
+	named := namedKey(in.Release)
 	var r Release
 	err := open(in.Release, releaseType, maxArmored, func(id string) ed25519.PublicKey {
-		if claimed == nil || id != KeyID(claimed) {
+		if named == nil || id != KeyID(named) {
 			return nil
 		}
-		return claimed
+		return named
 	}, &r)
 	if err != nil {
 		return nil, err
@@ -138,15 +138,15 @@ func OpenRelease(text string, keys *KeySet) (*Receipt, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case receipt.DeviceKey == "" || receipt.DeviceKey != KeyID(claimed):
+	case receipt.DeviceKey == "" || receipt.DeviceKey != KeyID(named):
 		return nil, refuse(UnknownKey, "the receipt names no key, or another one, that may give the device slot back")
 	}
 	return receipt, nil
 }
 
-// claimedKey returns the key that a release says has signed it; nil if it names none. The release's receipt proves that
+// namedKey returns the key that a release says has signed it; nil if it names none. The release's receipt proves that
 // this key may give the device slot back.
-func claimedKey(document string) ed25519.PublicKey {
+func namedKey(document string) ed25519.PublicKey {
 	var unverified Release
 	Peek(document, &unverified)
 	raw, err := unbase64(unverified.Key)

@@ -33,12 +33,51 @@ type Receipt struct {
 
 // Sign returns the receipt as a document, signed with a receipt key.
 func (r *Receipt) Sign(key *Signer) (string, error) {
-	if r.Entitlements == nil {
-		none := *r
-		none.Entitlements = map[string]json.RawMessage{}
-		r = &none
+	var space [1024]byte // enough for most receipts
+	content, err := r.appendTo(space[:0])
+	if err != nil {
+		return "", err
 	}
-	return key.seal(receiptType, r)
+	return key.sealed(key.receiptHead, content), nil
+}
+
+// appendTo appends the receipt as json.Marshal encodes it, in a fraction of the time: a service signs many receipts.
+func (r *Receipt) appendTo(to []byte) ([]byte, error) {
+	to = appendText(append(to, `{"iss":`...), r.Issuer)
+	to = appendText(append(to, `,"sub":`...), r.LicenseID)
+	to = appendText(append(to, `,"aud":`...), r.ProductID)
+	to = strconv.AppendInt(append(to, `,"iat":`...), r.IssuedAt, 10)
+	to = strconv.AppendInt(append(to, `,"nbf":`...), r.NotBefore, 10)
+	to = strconv.AppendInt(append(to, `,"exp":`...), r.ExpiresAt, 10)
+	to = appendText(append(to, `,"jti":`...), r.ID)
+	to = appendText(append(to, `,"account_id":`...), r.AccountID)
+	to = appendText(append(to, `,"mode":`...), r.Mode)
+	to = appendText(append(to, `,"device_id":`...), r.DeviceID)
+	to = appendText(append(to, `,"status":`...), r.Status)
+	to = strconv.AppendInt(append(to, `,"max_devices":`...), int64(r.MaxDevices), 10)
+	to = append(to, `,"entitlements":`...)
+	if len(r.Entitlements) == 0 {
+		to = append(to, "{}"...)
+	} else {
+		has, err := json.Marshal(r.Entitlements)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, has...)
+	}
+	to = appendOptional(append(to, `,"license_expires_at":`...), r.LicenseEndsAt)
+	to = appendOptional(append(to, `,"lease_expires_at":`...), r.LeaseEndsAt)
+	to = appendOptional(append(to, `,"grace_ends_at":`...), r.GraceEndsAt)
+	to = strconv.AppendBool(append(to, `,"trial":`...), r.Trial)
+	to = strconv.AppendInt(append(to, `,"revision":`...), r.Revision, 10)
+	to = strconv.AppendInt(append(to, `,"revocation_max_age":`...), r.RevocationsAge, 10)
+	if r.Nonce != "" {
+		to = appendText(append(to, `,"nonce":`...), r.Nonce)
+	}
+	if r.DeviceKey != "" {
+		to = appendText(append(to, `,"device_key":`...), r.DeviceKey)
+	}
+	return append(to, '}'), nil
 }
 
 // openReceipt verifies a receipt under the keys of a verified set.

@@ -1,4 +1,4 @@
-// Package receipt holds the signed documents by which an installed program checks its license without a network: the
+// Package receipt contains the signed documents by which an installed program checks its license without a network: the
 // set of receipt keys, receipts, and lists of revocations. Each is a JSON Web Signature in compact form (RFC 7515),
 // signed with Ed25519 (RFC 8037).
 //
@@ -6,8 +6,8 @@
 // key signs the set of receipt keys, and a receipt key signs receipts and lists. So receipt keys change without a new
 // version of the program.
 //
-// This package signs and verifies; it neither stores nor fetches. docs/reference/receipts.md holds the format for other
-// languages, and testdata/receipts holds documents that each client must accept or refuse.
+// This package signs and verifies; it neither stores nor fetches. docs/reference/receipts.md has the format for other
+// languages, and testdata/receipts contains documents that each client must accept or refuse.
 //
 // The package imports nothing but the standard library, since customers' programs link it.
 //

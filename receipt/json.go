@@ -138,3 +138,22 @@ func walk(d *json.Decoder, depth int) error {
 	_, err = d.Token()
 	return err
 }
+
+// appendText appends a JSON string as json.Marshal encodes it.
+func appendText(to []byte, text string) []byte {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ' || c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
+			encoded, _ := json.Marshal(text) // does not fail on a string
+			return append(to, encoded...)
+		}
+	}
+	return append(append(append(to, '"'), text...), '"')
+}
+
+func appendOptional(to []byte, text *string) []byte {
+	if text == nil {
+		return append(to, "null"...)
+	}
+	return appendText(to, *text)
+}

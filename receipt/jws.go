@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -44,14 +45,16 @@ type header struct {
 
 // Signer signs documents with the private half of a key.
 type Signer struct {
-	key   ed25519.PrivateKey
-	keyID string
+	key         ed25519.PrivateKey // crypto/ed25519 keeps the expanded key of this slice while the slice is in use
+	keyID       string
+	receiptHead []byte // encoded, since most documents are receipts
 }
 
 // NewSigner returns the signer with a key.
 func NewSigner(key ed25519.PrivateKey) *Signer {
 	s := &Signer{key: key}
 	s.keyID = KeyID(s.Public())
+	s.receiptHead = s.head(receiptType)
 	return s
 }
 
@@ -61,19 +64,29 @@ func (s *Signer) Public() ed25519.PublicKey { return s.key.Public().(ed25519.Pub
 // KeyID returns the id of the key, see [KeyID].
 func (s *Signer) KeyID() string { return s.keyID }
 
+// head returns the encoded header of a document.
+func (s *Signer) head(documentType string) []byte {
+	return encoding.AppendEncode(nil, []byte(`{"alg":"EdDSA","kid":"`+s.keyID+`","typ":"`+documentType+`"}`))
+}
+
 // seal returns content as a signed document.
 func (s *Signer) seal(documentType string, content any) (string, error) {
-	body, err := json.Marshal(content)
+	encoded, err := json.Marshal(content)
 	if err != nil {
 		return "", err
 	}
-	head := []byte(`{"alg":"EdDSA","kid":"` + s.keyID + `","typ":"` + documentType + `"}`)
-	length := encoding.EncodedLen(len(head)) + len(".") + encoding.EncodedLen(len(body)) + len(".") +
+	return s.sealed(s.head(documentType), encoded), nil
+}
+
+// sealed returns content, which is a JSON object, as a signed document with an encoded header.
+func (s *Signer) sealed(head, content []byte) string {
+	length := len(head) + len(".") + encoding.EncodedLen(len(content)) + len(".") +
 		encoding.EncodedLen(ed25519.SignatureSize)
-	document := encoding.AppendEncode(make([]byte, 0, length), head)
-	document = encoding.AppendEncode(append(document, '.'), body)
+	var space [2048]byte // enough for most receipts
+	document := append(append(slices.Grow(space[:0], length), head...), '.')
+	document = encoding.AppendEncode(document, content)
 	signature := ed25519.Sign(s.key, document)
-	return string(encoding.AppendEncode(append(document, '.'), signature)), nil
+	return string(encoding.AppendEncode(append(document, '.'), signature))
 }
 
 // Peek decodes the content of a document without verifying anything, as far as that works: only to know which document

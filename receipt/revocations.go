@@ -12,7 +12,7 @@ type Revocations struct {
 	Issuer    string `json:"iss"`
 	AccountID string `json:"account_id"`
 	Mode      string `json:"mode"`
-	AsOf      int64  `json:"as_of"` // Unix seconds: the list holds all that the service revoked before
+	AsOf      int64  `json:"as_of"` // Unix seconds: the list contains all that the service revoked before
 	// Epoch is the position of the list. A request with it in after returns what came later.
 	Epoch int64 `json:"epoch"`
 	// After is the position that an increment continues; 0: the list is whole.

@@ -21,7 +21,7 @@ type Verifier struct {
 	Nonce string // of the request that the receipt must answer; empty: any receipt will do
 }
 
-// Documents are what a device holds, each as the service sent it.
+// Documents are what a device has, each as the service sent it.
 type Documents struct {
 	Keys        string   `json:"keys"`        // the set of receipt keys
 	Receipt     string   `json:"receipt"`     // of this device

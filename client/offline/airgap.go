@@ -61,46 +61,46 @@ func (l *License) Import(text string) (r *receipt.Receipt, err error) {
 		}
 		next := *s
 		next.Documents.Keys, next.Documents.Receipt = file.Keys, file.Receipt
-		held, err := l.verifyFile(s, &next)
+		verified, err := l.verifyFile(s, &next)
 		if err != nil {
 			return err
 		}
 		*s = next
 		s.AirGap.Nonce, s.AirGap.Released = "", ""
 		s.LicenseKey = "" // perhaps of another license
-		r = held.Receipt
+		r = verified.Receipt
 		return nil
 	})
 	return r, err
 }
 
-// verifyFile verifies the documents of next, of which a file has brought the set of keys and the receipt, and advances
-// what next has seen. If the device has seen a newer set, as from an answer of the service, that set counts. If a
-// rotation of the receipt keys has dropped the key of the stored lists, a receipt that is not older takes their place:
-// nothing that the lists void is as new, and no file would count any more.
+// verifyFile verifies the documents of next, whose set of keys and receipt come from a file, and advances next.Seen. If
+// the device has seen a newer set, for example from the service, verifyFile uses the newer set. If a rotation has
+// dropped the key of the stored lists, a receipt that is not older than the lists replaces them: the lists void only
+// older receipts, and without this rule no file would count any more.
 func (l *License) verifyFile(s, next *state) (*receipt.Verified, error) {
 	verifier := l.verifier
 	verifier.Nonce = s.AirGap.Nonce
 	verify := func() (*receipt.Verified, error) {
-		held, seen, err := verifier.Verify(next.Documents, next.Seen, l.now())
+		verified, seen, err := verifier.Verify(next.Documents, next.Seen, l.now())
 		if err == nil {
 			next.Seen = seen
 		}
-		return held, err
+		return verified, err
 	}
-	held, err := verify()
+	verified, err := verify()
 	if isRefused(err, receipt.KeySetDocument, receipt.Older) {
 		next.Documents.Keys = s.Documents.Keys
-		held, err = verify()
+		verified, err = verify()
 	}
 	var r receipt.Receipt
 	receipt.Peek(next.Documents.Receipt, &r)
 	if isRefused(err, receipt.RevocationsDocument, receipt.UnknownKey) && r.IssuedAt >= s.Seen.AsOf {
 		next.Documents.Revocations, next.Lists = nil, listState{}
 		next.Seen.Epoch, next.Seen.AsOf = 0, 0
-		held, err = verify()
+		verified, err = verify()
 	}
-	return held, err
+	return verified, err
 }
 
 // isRefused reports whether an error is the refusal of a document for a reason.

@@ -28,14 +28,14 @@ const hastyTimeout = 5 * time.Second
 // list or a set of keys is due, and keeps to the offline rules where no answer comes. It fails only if the store does.
 func (l *License) Check(ctx context.Context) (check Check, err error) {
 	err = l.locked(func(s *state) error {
-		held, why := l.stored(s)
-		asked, failed := l.refresh(ctx, s, held, why)
+		verified, why := l.stored(s)
+		asked, failed := l.refresh(ctx, s, verified, why)
 		if asked {
-			held, why = l.stored(s)
+			verified, why = l.stored(s)
 		}
 		check.Online = asked && (failed == nil || isVerdict(failed))
-		if held != nil {
-			check.Allowed, check.Receipt = true, held.Receipt
+		if verified != nil {
+			check.Allowed, check.Receipt = true, verified.Receipt
 			return nil
 		}
 		check.Reason = reasonOf(why)
@@ -78,29 +78,31 @@ func (l *License) stored(s *state) (*receipt.Verified, error) {
 	if s.Documents.Receipt == "" {
 		return nil, errNotActivated
 	}
-	held, _, err := l.verifier.Verify(s.Documents, s.Seen, l.now())
-	return held, err
+	verified, _, err := l.verifier.Verify(s.Documents, s.Seen, l.now())
+	return verified, err
 }
 
-// refresh renews the documents that are due, and reports whether it has asked the service. held is the stored receipt,
-// which allows the program to run even if the service does not answer. If held is nil, why says what is wrong with the
-// stored receipt.
-func (l *License) refresh(ctx context.Context, s *state, held *receipt.Verified, why error) (asked bool, err error) {
-	if held == nil {
+// refresh renews the documents that are due, and reports whether it has asked the service. verified is the stored
+// receipt, which allows the program to run even if the service does not answer. If verified is nil, why says what is
+// wrong with the stored receipt.
+func (l *License) refresh(
+	ctx context.Context, s *state, verified *receipt.Verified, why error,
+) (asked bool, err error) {
+	if verified == nil {
 		return l.regain(ctx, s, why)
 	}
-	now, age := l.now().Unix(), held.RevocationsAge
+	now, age := l.now().Unix(), verified.RevocationsAge
 	online := s.LicenseKey != "" // else Import has taken the receipt
 	// In its grace, the program runs only because no answer has come: one answer of two is enough to end that.
-	inGrace := age > 0 && now >= held.Known+age
-	if online && now >= (held.IssuedAt+held.ExpiresAt)/2 {
+	inGrace := age > 0 && now >= verified.Known+age
+	if online && now >= (verified.IssuedAt+verified.ExpiresAt)/2 {
 		if err = l.replace(ctx, s); err == nil || isVerdict(err) || !inGrace {
 			return true, err
 		}
 		return true, l.update(ctx, s, false, true)
 	}
-	keysDue := held.Keys.ExpiresAt < held.ExpiresAt
-	listDue := inGrace || age > 0 && now >= held.Known+age/2 && !s.Lists.fresh(now, age)
+	keysDue := verified.Keys.ExpiresAt < verified.ExpiresAt
+	listDue := inGrace || age > 0 && now >= verified.Known+age/2 && !s.Lists.fresh(now, age)
 	if !keysDue && !listDue {
 		return false, nil
 	}
@@ -172,12 +174,12 @@ func (l *License) accept(
 	verifier.Nonce = nonce
 	var keys, lists bool // were asked for
 	for {
-		held, seen, err := verifier.Verify(next.Documents, s.Seen, l.now())
+		verified, seen, err := verifier.Verify(next.Documents, s.Seen, l.now())
 		var refused *receipt.Error
 		switch {
 		case err == nil:
 			s.Documents, s.Lists, s.Seen = next.Documents, next.Lists, seen
-			return held, nil
+			return verified, nil
 		case !errors.As(err, &refused):
 			return nil, err
 		case !keys && (refused.Document == receipt.KeySetDocument || refused.Reason == receipt.UnknownKey):

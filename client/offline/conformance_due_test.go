@@ -46,8 +46,7 @@ func (w *world) withoutLists(t *testing.T) {
 		}
 	})
 
-	w.listed(t).suspend(t)
-	_, before := w.list(t, 0)
+	w.list(t, w.suspended(t))
 	kept := w.listed(t)
 	kept.device.Grace = 600
 	w.network.tell(func(f *failures) { f.maxAge = "31536000" })
@@ -55,7 +54,7 @@ func (w *world) withoutLists(t *testing.T) {
 		t.Fatalf("the first list: %+v with %+v, want one list", got, asked)
 	}
 	kept.suspend(t)
-	w.list(t, before.Epoch)
+	w.list(t, kept)
 	w.validating(false)
 	defer w.validating(true)
 	kept.ahead = 10*60 + 30
@@ -68,8 +67,7 @@ func (w *world) withoutLists(t *testing.T) {
 // aboutLists: what an answer says about a list counts only if the list was accepted, and a max-age only if the service
 // may have sent it. So neither another server nor a wrong clock keeps a program from its next list.
 func (w *world) aboutLists(t *testing.T) {
-	w.listed(t).suspend(t)
-	w.list(t, 0)
+	w.list(t, w.suspended(t))
 	p := w.listed(t)
 	asks := func(what string) {
 		t.Helper()

@@ -1,9 +1,11 @@
 package offline
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -82,11 +84,32 @@ func (p *listed) refresh() (got outcome, asked []listRequest) {
 	return got, asked
 }
 
-// list returns the account's list, as soon as it comes after an epoch.
-func (w *world) list(t *testing.T, after int64) (text string, list receipt.Revocations) {
+// suspended is a person of listed whose license the shop has suspended.
+func (w *world) suspended(t *testing.T) *listed {
 	t.Helper()
-	for list.Epoch <= after {
+	p := w.listed(t)
+	p.suspend(t)
+	return p
+}
+
+// list returns the account's list, as soon as the licenses of some persons are on it. The service answers the same list
+// for five seconds or longer, so the first list after a suspension may lack the license.
+func (w *world) list(t *testing.T, with ...*listed) (text string, list receipt.Revocations) {
+	t.Helper()
+	lacks := func(p *listed) bool {
+		var held receipt.Receipt
+		receipt.Peek(receiptIn(t, p.read(t)), &held)
+		name := receipt.RevocationName(held.LicenseID, "")
+		for entry := range slices.Chunk(list.Entries, len(name)+8) {
+			if bytes.HasPrefix(entry, name[:]) {
+				return false
+			}
+		}
+		return true
+	}
+	for len(text) == 0 || slices.ContainsFunc(with, lacks) {
 		text = must[client.Document](t)(w.api.Revocations(t.Context(), w.keys.AccountID, w.keys.Mode, 0, "")).Text
+		list = receipt.Revocations{}
 		receipt.Peek(text, &list)
 		select {
 		case <-t.Context().Done():
@@ -111,9 +134,8 @@ func (w *world) validating(is bool) {
 
 // lists drives a client through whole lists, increments, lists that have not changed, and lists that are not genuine.
 func (w *world) lists(t *testing.T) {
-	other, p, later := w.listed(t), w.listed(t), w.listed(t)
-	other.suspend(t)
-	oldText, old := w.list(t, 0)
+	p, later := w.listed(t), w.listed(t)
+	oldText, old := w.list(t, w.suspended(t))
 
 	for _, each := range []*listed{p, later} {
 		got, asked := each.refresh()
@@ -167,7 +189,7 @@ func (w *world) lists(t *testing.T) {
 	w.network.tell(func(f *failures) { f.list = "" })
 
 	later.suspend(t)
-	_, newer := w.list(t, old.Epoch)
+	_, newer := w.list(t, later)
 	got, asked := later.refresh()
 	if got.OK || len(asked) == 0 || asked[0].query != increment {
 		t.Errorf("after the suspension: %+v with %+v, want a refusal by an increment after %d", got, asked, old.Epoch)

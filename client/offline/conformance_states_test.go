@@ -24,8 +24,7 @@ type stored struct {
 // a later version, which has further members, the program runs.
 func (w *world) states(t *testing.T) {
 	p, other := w.listed(t), w.listed(t)
-	w.listed(t).suspend(t)
-	w.list(t, 0)
+	w.list(t, w.suspended(t))
 	before := p.read(t)
 	must[*client.License](t)(w.api.Licenses.Update(t.Context(), p.key, client.LicenseUpdate{MaxDevices: new(7)}))
 	if got := p.does("validate"); got != good {
@@ -107,8 +106,7 @@ func (w *world) states(t *testing.T) {
 // switched: a program that gets another account or mode with the same state needs nothing but an activation. Times and
 // positions of the other mode do not count, although they are later.
 func (w *world) switched(t *testing.T) {
-	w.listed(t).suspend(t)
-	w.list(t, 0)
+	w.list(t, w.suspended(t))
 	p := w.listed(t)
 	if got, asked := p.refresh(); got != good || len(asked) != 1 {
 		t.Fatalf("the first list: %+v with %+v, want one list", got, asked)

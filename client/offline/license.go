@@ -73,27 +73,47 @@ func (l *License) Activate(ctx context.Context, licenseKey, deviceName string) (
 		if licenseKey = cmp.Or(licenseKey, s.LicenseKey); licenseKey == "" {
 			return "", "", errNotActivated
 		}
-		a, err := l.patient.Activate(ctx, client.Activation{LicenseKey: licenseKey, DeviceID: l.cfg.DeviceID,
-			DeviceName: deviceName, ProductID: l.cfg.ProductID, AccountID: l.cfg.AccountID, Mode: l.cfg.Mode,
-			LeaseSeconds: int(l.cfg.Lease / time.Second), ReceiptRequest: ask})
-		if err != nil {
-			return "", "", err
-		}
-		return licenseKey, a.Receipt, nil
+		return l.activate(ctx, licenseKey, deviceName, ask)
 	})
 }
 
-// Trial starts a trial of the product on this device. An address is needed only where the product may be tried once for
-// an address.
+// activate activates a license on this device. Like any asking, it returns the license key along with the receipt.
+func (l *License) activate(
+	ctx context.Context, licenseKey, deviceName string, ask client.ReceiptRequest,
+) (string, string, error) {
+	a, err := l.patient.Activate(ctx, client.Activation{LicenseKey: licenseKey, DeviceID: l.cfg.DeviceID,
+		DeviceName: deviceName, ProductID: l.cfg.ProductID, AccountID: l.cfg.AccountID, Mode: l.cfg.Mode,
+		LeaseSeconds: int(l.cfg.Lease / time.Second), ReceiptRequest: ask})
+	if err != nil {
+		return "", "", err
+	}
+	return licenseKey, a.Receipt, nil
+}
+
+// Trial starts a trial of the product on this device, or goes on with a trial that this device has started. An address
+// is needed only where the product may be tried once for an address. If this device has given the trial back, Trial
+// activates it again, unless another license is stored. Trial fails with the refusal of that activation, such as
+// license_expired, if the trial has ended.
 func (l *License) Trial(ctx context.Context, buyerEmail string) (*receipt.Receipt, error) {
 	return l.obtained(ctx, func(ctx context.Context, s *state, ask client.ReceiptRequest) (string, string, error) {
 		a, err := l.patient.StartTrial(ctx, client.NewTrial{ProductID: l.cfg.ProductID, AccountID: l.cfg.AccountID,
-			Mode: l.cfg.Mode, DeviceID: l.cfg.DeviceID, BuyerEmail: buyerEmail, ReceiptRequest: ask})
-		if err != nil {
+			Mode: l.cfg.Mode, DeviceID: l.cfg.DeviceID, BuyerEmail: buyerEmail,
+			LeaseSeconds: int(l.cfg.Lease / time.Second), ReceiptRequest: ask})
+		switch {
+		case err != nil:
 			return "", "", err
+		case a.Receipt == "" && s.mayTake(a.LicenseKey): // the device lacks the trial, or the trial is not usable
+			s.LicenseKey = a.LicenseKey
+			return l.activate(ctx, a.LicenseKey, "", ask)
 		}
 		return a.LicenseKey, a.Receipt, nil
 	})
+}
+
+// mayTake reports whether a trial that the device does not hold may become the stored license: no other license is
+// stored. A receipt that was imported from a file has no license key.
+func (s *state) mayTake(trial string) bool {
+	return trial != "" && (s.LicenseKey == trial || s.LicenseKey == "" && s.Documents.Receipt == "")
 }
 
 // Validate asks the service now whether this device may use its license. It fails if not, and if no answer comes.
@@ -174,10 +194,10 @@ func (l *License) obtain(ctx context.Context, api *client.Client, s *state, ask 
 	}
 	next := *s
 	next.Documents.Receipt = document
-	held, err := l.accept(ctx, api, s, next, nonce)
+	verified, err := l.accept(ctx, api, s, next, nonce)
 	if err != nil {
 		return nil, err
 	}
 	s.LicenseKey = key
-	return held.Receipt, nil
+	return verified.Receipt, nil
 }

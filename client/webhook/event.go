@@ -11,7 +11,7 @@ import (
 type (
 	// Event is a change, as the service reports it.
 	Event = client.Event
-	// Data holds the changed things right after the change. Other fields are nil.
+	// Data contains the changed things right after the change. Other fields are nil.
 	Data = client.EventData
 	// Order is an order.
 	Order = client.Order

@@ -38,7 +38,7 @@ func (r *Receiver) Handler(process func(ctx context.Context, event *Event) error
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 		case process(req.Context(), event) != nil:
-			// The response does not quote the error, which may hold internal details.
+			// The response does not quote the error, which may contain internal details.
 			http.Error(w, "the event was not processed: send it again later", http.StatusInternalServerError)
 		default:
 			w.WriteHeader(http.StatusNoContent)

@@ -17,6 +17,6 @@
 //
 //	main.go       the program and its flags
 //	authority.go  the certificate authorities: issuing a certificate, and whether a stored certificate is still good
-//	keep.go       which certificates each Secret holds, and which of them are made anew
+//	keep.go       which certificates each Secret contains, and which of them are made anew
 //	secrets.go    reading and writing Secrets, through the API server of Kubernetes
 package main

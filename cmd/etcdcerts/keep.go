@@ -27,7 +27,7 @@ func keep(ctx context.Context, cfg config, s store, now time.Time, stdout io.Wri
 	return errors.Join(clients.ending(now), members.ending(now))
 }
 
-// The members of the Secret that holds the authorities.
+// The members of the Secret that contains the authorities.
 const (
 	clientAuthority = "client-ca"
 	memberAuthority = "peer-ca"

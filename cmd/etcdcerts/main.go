@@ -24,7 +24,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// config holds the settings.
+// config contains the settings.
 type config struct {
 	namespace string
 	service   string
@@ -43,7 +43,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		"`name` of the StatefulSet of the members and of its headless Service")
 	flags.IntVar(&c.members, "members", 3, "how many members there are, or will be")
 	flags.DurationVar(&c.lifetime, "lifetime", 365*24*time.Hour,
-		"how long a certificate is good; it is renewed when a third of that is left")
+		"lifetime of a certificate; etcdcerts renews it when a third of it is left")
 	flags.DurationVar(&c.timeout, "timeout", time.Minute, "how long to try")
 	flags.StringVar(&c.account, "service-account", account,
 		"`folder` with the token, the authority and the namespace that Kubernetes gives a pod")

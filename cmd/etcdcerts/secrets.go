@@ -20,7 +20,7 @@ import (
 // account is the folder in which Kubernetes puts what a pod needs to call its API server.
 const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// secret holds the parts of a Secret that etcdcerts uses.
+// secret contains the parts of a Secret that etcdcerts uses.
 type secret struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`

@@ -18,7 +18,7 @@ import (
 	"licet/licensing/keyring"
 )
 
-// backupConfig holds the settings of licet store backup.
+// backupConfig contains the settings of licet store backup.
 type backupConfig struct {
 	storeConfig
 	Keep int // how many backups to keep in the directory; 0: the argument is a file
@@ -106,7 +106,7 @@ func (c *backupConfig) make(ctx context.Context, store kv.Config, path string, s
 	return err
 }
 
-// restoreConfig holds the settings of licet store restore.
+// restoreConfig contains the settings of licet store restore.
 type restoreConfig struct {
 	DataDir       string
 	MasterKeyFile string

@@ -191,10 +191,11 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		},
 		"POST /v1/receipts": {good: map[string]string{"request": x.request}, required: []string{"request"},
 			bad: []badInput{badBody("request", `""`, `"x"`, `"-----BEGIN LICET REQUEST-----\nAAAA\n-----END LICET `+
-				`REQUEST-----\n"`), badBody("receipt_seconds", "59", "7776001", "-1")}},
+				`REQUEST-----\n"`), leases("lease_seconds"), badBody("receipt_seconds", "59", "7776001", "-1")}},
 		"POST /v1/receipts/batch": {good: map[string]string{"requests": `[` + x.request + `]`},
 			required: []string{"requests"}, bad: []badInput{badBody("requests", `[]`,
-				`["x"`+strings.Repeat(`,"x"`, 50)+`]`), badBody("receipt_seconds", "59", "7776001", "-1")}},
+				`["x"`+strings.Repeat(`,"x"`, 50)+`]`), leases("lease_seconds"),
+				badBody("receipt_seconds", "59", "7776001", "-1")}},
 		"POST /v1/receipts/release": {good: map[string]string{"release": x.release}, required: []string{"release"},
 			bad: []badInput{badBody("release", `""`, `"x"`, `"-----BEGIN LICET RELEASE-----\nAAAA\n-----END LICET `+
 				`RELEASE-----\n"`)}},
@@ -203,7 +204,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				"mode": `"test"`},
 			required: []string{"product_id", "device_id"},
 			bad: append([]badInput{product, device, texts("device_name", 255), pins("account_id"), pins("mode"),
-				email, components}, asksReceipt...),
+				email, leases("lease_seconds"), components}, asksReceipt...),
 		},
 		"POST /v1/licenses": {
 			good: map[string]string{"product_id": `"editor"`, "quantity": "1"}, required: []string{"product_id",

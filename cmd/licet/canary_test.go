@@ -99,16 +99,16 @@ func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 	}
 	written := p.log.String() + p.stdout
 	for name, secret := range map[string]string{
-		"license key":            key,
-		"license key, lower":     strings.ToLower(key),
-		"a group of it":          key[10:21],
-		"API key":                p.key,
-		"API secret":             p.secret,
-		"pay token":              token,
-		"endpoint's secret":      rotated,
-		"one before":             endpoint.text("secret"),
-		"master key":             masterKeyOf(t, p.dir),
-		"what the requests held": mark,
+		"license key":                 key,
+		"license key, lower":          strings.ToLower(key),
+		"a group of it":               key[10:21],
+		"API key":                     p.key,
+		"API secret":                  p.secret,
+		"pay token":                   token,
+		"endpoint's secret":           rotated,
+		"one before":                  endpoint.text("secret"),
+		"master key":                  masterKeyOf(t, p.dir),
+		"what the requests contained": mark,
 	} {
 		if strings.Contains(strings.ToLower(written), strings.ToLower(secret)) {
 			t.Errorf("the %s is in what licet has written:\n%s", name, written)
@@ -143,7 +143,7 @@ func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 	}
 }
 
-// holdsNoPayToken demands that the files of the store hold the hash of a pay token, and not the token.
+// holdsNoPayToken demands that the files of the store contain the hash of a pay token, and not the token.
 func holdsNoPayToken(t *testing.T, dir, token string) {
 	t.Helper()
 	raw, err := hex.DecodeString(token)
@@ -157,13 +157,13 @@ func holdsNoPayToken(t *testing.T, dir, token string) {
 		}
 		content, err := os.ReadFile(path)
 		if bytes.Contains(content, raw) || bytes.Contains(content, []byte(token)) {
-			t.Errorf("%s holds the pay token", path)
+			t.Errorf("%s contains the pay token", path)
 		}
 		found = found || bytes.Contains(content, hash[:])
 		return err
 	})
 	if err != nil || !found {
-		t.Errorf("the store does not hold the hash of the pay token (%v)", err)
+		t.Errorf("the store does not contain the hash of the pay token (%v)", err)
 	}
 }
 

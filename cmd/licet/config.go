@@ -17,7 +17,7 @@ import (
 	"licet/node/clocks"
 )
 
-// config holds the settings that licet dev and licet serve share. addFlags has one line for each setting, with its
+// config contains the settings that licet dev and licet serve share. addFlags has one line for each setting, with its
 // flag, default and meaning. The name of the environment variable follows from the flag. A flag takes precedence over
 // the environment, and the environment over the default.
 type config struct {
@@ -106,7 +106,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"how long a stop may take; after that the node cuts off the remaining requests")
 }
 
-// devConfig holds the settings of licet dev.
+// devConfig contains the settings of licet dev.
 type devConfig struct {
 	config
 	DataDir      string

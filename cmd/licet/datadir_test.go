@@ -60,7 +60,7 @@ func TestKeyPairIsMadeOnce(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
-		t.Errorf("the directory holds %v (%v)", entries, err)
+		t.Errorf("the directory contains %v (%v)", entries, err)
 	}
 }
 

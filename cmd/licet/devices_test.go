@@ -40,7 +40,7 @@ func TestRushOnSlots(t *testing.T) {
 }
 
 // TestManyDevices takes an unlimited license past the 16 devices that its
-// record holds, and on to 2,000.
+// record contains, and on to 2,000.
 func TestManyDevices(t *testing.T) {
 	t.Parallel()
 	p := shared(t)

@@ -1,4 +1,4 @@
-// Command licet runs the licensing and order service, calls a service, and works on a store. This package holds flags,
+// Command licet runs the licensing and order service, calls a service, and works on a store. This package has flags,
 // wiring and signals.
 //
 // A command that works on etcd or serves is here: licet dev, serve, doctor, and licet store with its commands. So are
@@ -6,7 +6,7 @@
 // internal/cli. Where both have a command, such as licet keys and licet store keys,
 // the one in internal/cli uses package client, and the one here opens a kv.Store.
 //
-// The commands here hold flags and output; the work is elsewhere:
+// The commands here contain flags and output; the work is elsewhere:
 //
 //	kv/verify, kv/backup, kv/users     licet store verify, backup, restore, defragment and users
 //	internal/doctor, with kv/survey    licet doctor
@@ -49,7 +49,7 @@
 //	threads.go          GOMAXPROCS
 //	memoryreleaser.go   returning memory to the system after a load
 //	build.go            version and revision
-//	doctor.go           licet doctor: flags, and what it examines; its judgments are in internal/doctor
+//	doctor.go           licet doctor: flags, and what it examines; its checks are in internal/doctor
 //	storecommands.go    licet store and its commands
 //	storekeys.go        licet store keys
 //	storekeysoutput.go  the output of licet store keys

@@ -19,7 +19,7 @@ import (
 	"licet/kv/survey"
 )
 
-// doctorConfig holds the settings of licet doctor.
+// doctorConfig contains the settings of licet doctor.
 type doctorConfig struct {
 	storeConfig
 	Service cli.Service
@@ -113,7 +113,7 @@ func (c *doctorConfig) namesStore(fs *pflag.FlagSet) (named bool, err error) {
 	return named, err
 }
 
-// checkSettings judges the environment, and the certificates that settings name.
+// checkSettings checks the environment, and the certificates that settings name.
 func (c *doctorConfig) checkSettings(report *doctor.Report, root *cobra.Command, now time.Time) {
 	report.Environment(os.Environ(), knownVariables(root))
 	var serve serveConfig
@@ -152,7 +152,7 @@ func knownVariables(cmd *cobra.Command) []string {
 	return names
 }
 
-// checkStore judges etcd and the content of the store.
+// checkStore checks etcd and the content of the store.
 func (c *doctorConfig) checkStore(
 	ctx context.Context, report *doctor.Report, now time.Time, stderr io.Writer,
 ) error {

@@ -11,7 +11,7 @@ import (
 	"licet/kv"
 )
 
-// etcdConfig holds the settings of every command that connects to an etcd cluster.
+// etcdConfig contains the settings of every command that connects to an etcd cluster.
 type etcdConfig struct {
 	Endpoints []string
 	CAFile    string

@@ -112,7 +112,7 @@ func TestEventsOfAKilledNodeReachTheFeed(t *testing.T) {
 // waiting callers at once.
 func TestWaitsForEvents(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, filepath.Join(t.TempDir(), "data"))
+	p := startProcess(t, filepath.Join(t.TempDir(), "data"), "--metrics-listen", "127.0.0.1:0")
 	at := p.want(t, 200, "GET", "/v1/events?after=now", "").Data.text("next_cursor")
 	answers := make(chan reply, 1)
 	wait := func(cursor string) {
@@ -129,7 +129,10 @@ func TestWaitsForEvents(t *testing.T) {
 		events[0].text("type") != "license.issued" {
 		t.Fatalf("the events are %s", r.body)
 	}
+	inFlight := func() float64 { return p.metric(t, "licet_http_requests_in_flight") }
+	before := inFlight()
 	go wait(r.Data.text("next_cursor"))
+	waitFor(t, func() bool { return inFlight() > before })
 	select {
 	case r := <-answers:
 		t.Errorf("it did not wait: %s", r.body)

@@ -97,7 +97,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// forgive drops the lines that hold a text, which a test has brought about.
+// forgive drops the lines that contain a text, which a test has brought about.
 func (b *logBuffer) forgive(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

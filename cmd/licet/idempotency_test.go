@@ -4,18 +4,22 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"licet/internal/etcdtest"
 	"licet/kv"
 )
 
-// sendOnce makes one POST under an Idempotency-Key, as often as it takes: it
-// tries again wherever an answer, or none, says that this is safe and may help.
+// sendOnce makes one POST under an Idempotency-Key, as often as it takes for five minutes: it tries again wherever an
+// answer, or none, says that this is safe and may help.
 func (a api) sendOnce(ctx context.Context, path, idempotencyKey, body string) (reply, error) {
-	for {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for ; ; time.Sleep(5 * time.Millisecond) { // the request in progress needs the processor
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+path, strings.NewReader(body))
 		if err != nil {
 			return reply{}, err
@@ -27,7 +31,7 @@ func (a api) sendOnce(ctx context.Context, path, idempotencyKey, body string) (r
 		switch {
 		case ctx.Err() != nil:
 			return reply{}, ctx.Err()
-		case err != nil && brokenConnection(err):
+		case err != nil && (brokenConnection(err) || os.IsTimeout(err)):
 		case err != nil || r.status == http.StatusCreated:
 			return r, err
 		case r.Code == 40900, r.status == http.StatusServiceUnavailable, r.status == http.StatusGatewayTimeout:

@@ -96,10 +96,10 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 	stored := 0
 	for name, content := range files {
 		if found := anyKey.Find(content); found != nil {
-			t.Errorf("%s holds %q, which looks like a key", name, found)
+			t.Errorf("%s contains %q, which looks like a key", name, found)
 		}
 		if bytes.Contains(bytes.ToLower(content), []byte(strings.ToLower(external))) {
-			t.Errorf("%s holds an external key", name)
+			t.Errorf("%s contains an external key", name)
 		}
 		upper := bytes.ToUpper(content)
 		for id, had := range keys {
@@ -109,9 +109,9 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The first 13 bytes hold 104 of the 105 bits that matter.
+				// The first 13 bytes contain 104 of the 105 bits that matter.
 				if bytes.Contains(content, packed[:13]) || bytes.Contains(upper, []byte(body)) {
-					t.Errorf("%s holds key %d of %s", name, i, id)
+					t.Errorf("%s contains key %d of %s", name, i, id)
 				}
 			}
 			block, err := crockfordBase32.DecodeString(strings.ToUpper(strings.TrimPrefix(id, "lic_")))

@@ -93,7 +93,7 @@ func (s *instance) stop() error {
 		return err
 	case <-ctx.Done():
 	}
-	// Steps that watch ctx are ending now; other steps get cutOff.
+	// Steps that observe ctx are ending now; other steps get cutOff.
 	select {
 	case err := <-stopped:
 		return err

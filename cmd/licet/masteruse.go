@@ -21,7 +21,7 @@ import (
 	"licet/licensing/keyring"
 )
 
-// masterConfig holds the settings of the commands that read the master keys of a store.
+// masterConfig contains the settings of the commands that read the master keys of a store.
 type masterConfig struct {
 	storeConfig
 	MasterKeyFile string

@@ -28,7 +28,7 @@ func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
 	flags := append([]string{"-tags", "licetnext", "-ldflags", "-X main.version=next"}, depth.BuildFlags()...)
-	if err := programs.BuildLicet(t.Context(), binary, flags...); err != nil {
+	if err := programs.BuildLicet(t.Context(), "", binary, flags...); err != nil {
 		t.Fatal(err)
 	}
 	cluster := etcdtest.Start(t, 1)

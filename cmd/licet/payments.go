@@ -23,7 +23,7 @@ import (
 	"licet/payment/stripe"
 )
 
-// paymentsConfig holds the settings of payment providers. The flags are for a service whose accounts share one account
+// paymentsConfig has the settings of payment providers. The flags are for a service whose accounts share one account
 // at Stripe. The file has the providers of accounts that have their own.
 type paymentsConfig struct {
 	File             string

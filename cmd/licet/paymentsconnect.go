@@ -28,7 +28,7 @@ func newPaymentsCommand(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-// connectStripe holds the flags of licet payments connect stripe.
+// connectStripe contains the flags of licet payments connect stripe.
 type connectStripe struct {
 	KeyFile, WebhookFile, AccountID, PublicURL, Base string
 }

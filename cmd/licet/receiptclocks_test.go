@@ -41,14 +41,14 @@ func TestReceiptsOfTwoClocks(t *testing.T) {
 		for _, nodes := range [][2]*clocked{{early, early}, {early, late}, {late, early}, {late, late}} {
 			issuer, voider := nodes[0], nodes[1]
 			license := early.grant(t, 1)
-			held := receipt.Documents{Receipt: issuer.want(t, 200, "POST", "/v1/licenses/activate",
+			stored := receipt.Documents{Receipt: issuer.want(t, 200, "POST", "/v1/licenses/activate",
 				fmt.Sprintf(`{"license_key":%q,"device_id":"pc","receipt":true,"nonce":"n"}`, license)).
 				Data.text("receipt")}
 			var set struct{ Signed string }
 			if err := json.Unmarshal([]byte(issuer.get(t, issuer.url+documents+"jwks.json").body), &set); err != nil {
 				t.Fatal(err)
 			}
-			held.Keys = set.Signed
+			stored.Keys = set.Signed
 			voider.want(t, 200, "POST", "/v1/licenses/"+license+"/suspend", `{}`)
 			void := time.Now() // by the early clock, which is the clock of the test
 			list := voider.get(t, voider.url+documents+"revocations")
@@ -56,20 +56,21 @@ func TestReceiptsOfTwoClocks(t *testing.T) {
 				t.Errorf("the list: %d %s", list.status, list.body)
 			}
 			for _, right := range []time.Duration{0, apart} { // by how much the right clock is ahead
-				accepts := func(held receipt.Documents) time.Duration {
+				accepts := func(stored receipt.Documents) time.Duration {
 					return time.Second * time.Duration(sort.Search(int(2*age/time.Second), func(s int) bool {
-						_, _, err := verifier.Verify(held, receipt.Seen{}, void.Add(right+time.Duration(s)*time.Second))
+						at := void.Add(right + time.Duration(s)*time.Second)
+						_, _, err := verifier.Verify(stored, receipt.Seen{}, at)
 						return err != nil
 					}))
 				}
 				where := fmt.Sprintf("%v apart, the late node issues: %t, and voids: %t, the right clock is %v ahead",
 					apart, issuer == late, voider == late, right)
-				if got := accepts(held); got > age || got < age-right-time.Minute {
+				if got := accepts(stored); got > age || got < age-right-time.Minute {
 					t.Errorf("%s: without a list, a device accepts the void receipt for %v", where, got)
 				}
 				if list.status == 200 {
-					held.Revocations = []string{list.body}
-					if got := accepts(held); got > age {
+					stored.Revocations = []string{list.body}
+					if got := accepts(stored); got > age {
 						t.Errorf("%s: with the list, a device accepts the void receipt for %v", where, got)
 					}
 				}

@@ -13,7 +13,7 @@ import (
 	"licet/cmd/licet/internal/cli"
 )
 
-// serveConfig holds the settings of licet serve.
+// serveConfig contains the settings of licet serve.
 type serveConfig struct {
 	config
 	Etcd            etcdConfig

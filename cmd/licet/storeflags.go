@@ -18,7 +18,7 @@ import (
 // storeTimeout bounds the work of a command on an open store.
 const storeTimeout = 20 * time.Second
 
-// storeConfig holds the settings of the commands that work on a store: either the store of a cluster, or the store in a
+// storeConfig has the settings of the commands that work on a store: either the store of a cluster, or the store in a
 // data directory that no process uses.
 type storeConfig struct {
 	Etcd    etcdConfig

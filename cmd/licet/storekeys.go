@@ -21,7 +21,7 @@ import (
 	"licet/node/store"
 )
 
-// storeKeysConfig holds the settings of licet store keys.
+// storeKeysConfig contains the settings of licet store keys.
 type storeKeysConfig struct {
 	storeConfig
 	MasterKeyFile string

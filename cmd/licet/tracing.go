@@ -14,7 +14,7 @@ import (
 	"licet/node/service"
 )
 
-// tracingConfig holds the settings of tracing.
+// tracingConfig contains the settings of tracing.
 type tracingConfig struct {
 	TraceEndpoint string
 	TraceRatio    float64

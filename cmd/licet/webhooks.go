@@ -20,7 +20,7 @@ const (
 	minEventBytes = 1 << 20
 )
 
-// eventsConfig holds the settings of events and of their delivery.
+// eventsConfig contains the settings of events and of their delivery.
 type eventsConfig struct {
 	Deliver       bool
 	Networks      []string

@@ -20,7 +20,7 @@ import (
 )
 
 // soon is the timeout of attempts that are meant to time out. The tests check that the attempts end at all.
-const soon = 500 * time.Millisecond
+const soon = time.Second
 
 // raw is a receiver without an HTTP server: it gets each connection after the request's header has arrived.
 func raw(t testing.TB, serve func(net.Conn)) (url string) {

@@ -136,7 +136,7 @@ func (s *Sender) Send(ctx context.Context, m Message) (Attempt, error) {
 	if err != nil {
 		return Attempt{}, err
 	}
-	// An http.Client would follow redirects and keep cookies, and its errors quote the whole URL, which may hold a
+	// An http.Client would follow redirects and keep cookies, and its errors quote the whole URL, which may contain a
 	// secret of the receiver.
 	response, err := s.transport(request).RoundTrip(request)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"licet/metrics/tracing"
 )
 
-// beginTrace starts the span of an attempt if ctx has a span. The span does not have the URL, which may hold a
+// beginTrace starts the span of an attempt if ctx has a span. The span does not have the URL, which may contain a
 // secret of the receiver. The request has no trace header, since receivers belong to others.
 func beginTrace(ctx context.Context) *tracing.Span {
 	span := tracing.FromContext(ctx)

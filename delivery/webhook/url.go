@@ -82,12 +82,12 @@ func checkHost(host string) (problem string) {
 	return ""
 }
 
-// mustBeEncoded reports whether a URL must not hold a character as it is.
+// mustBeEncoded reports whether a URL must not contain a character as it is.
 func mustBeEncoded(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", c)
 }
 
-// notOfName reports whether a host name must not hold a character.
+// notOfName reports whether a host name must not contain a character.
 func notOfName(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }

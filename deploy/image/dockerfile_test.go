@@ -78,7 +78,7 @@ func goVersion(t *testing.T) string {
 	return ""
 }
 
-// compare holds the last stage's settings against the image's.
+// compare compares the last stage's settings with the image's.
 func (d dockerfile) compare(t *testing.T, config *v1.ConfigFile, args map[string]string) {
 	t.Helper()
 	var env []string

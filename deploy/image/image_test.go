@@ -19,6 +19,7 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
@@ -164,7 +165,7 @@ func TestDockerfileMakesTheSame(t *testing.T) {
 }
 
 // sameAsMake runs the command that make image builds the programs with, in the repository
-// itself, and holds what comes of it against the Dockerfile's programs, byte by byte.
+// itself, and compares the result with the Dockerfile's programs, byte by byte.
 func sameAsMake(t *testing.T, programs string, args map[string]string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "image",
@@ -233,6 +234,62 @@ func TestImageIsTheSameTwice(t *testing.T) {
 	components := readComponents(t, first.dir)
 	if len(*components.Components) < 3 {
 		t.Errorf("the list has %d components", len(*components.Components))
+	}
+}
+
+// TestLayout: an OCI layout has an image for each processor, and refuses two folders for the same one.
+func TestLayout(t *testing.T) {
+	work := t.TempDir()
+	source := filepath.Join(work, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"layout", "--out", filepath.Join(work, "image.tar")}
+	for _, arch := range []string{"amd64", "arm64"} {
+		folder := filepath.Join(work, arch)
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(folder, "licet"),
+			source)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		args = append(args, folder)
+	}
+	if err := run(args, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xf", args[2], "-C", work).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var processors []string
+	index, err := layout.ImageIndexFromPath(work)
+	for err == nil { // the index of the layout has one index, which has the images
+		var manifest *v1.IndexManifest
+		if manifest, err = index.IndexManifest(); err != nil {
+			break
+		}
+		if first := manifest.Manifests[0]; first.MediaType.IsIndex() {
+			index, err = index.ImageIndex(first.Digest)
+			continue
+		}
+		for _, m := range manifest.Manifests {
+			image, err := index.Image(m.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := image.ConfigFile()
+			if err != nil || config.Architecture != m.Platform.Architecture || m.Platform.OS != "linux" {
+				t.Errorf("the image for %s says %v, %v", m.Platform, config, err)
+			}
+			processors = append(processors, m.Platform.Architecture)
+		}
+		break
+	}
+	if err != nil || !slices.Equal(processors, []string{"amd64", "arm64"}) {
+		t.Errorf("images for %q, %v", processors, err)
+	}
+	if err := run(append(args, args[3]), io.Discard); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("the same processor twice: %v", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -154,15 +156,20 @@ func start(t *testing.T, name string, args ...string) int {
 	return cmd.Process.Pid
 }
 
-// free returns an address of this machine that no process listens on.
+// free returns an address of this machine that no process listens on, with a port below those that the system chooses
+// for outgoing connections: so no connection takes the port before the process listens.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for try := 1; ; try++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+		if try == 1000 {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // await waits until an address answers 200.

@@ -105,7 +105,7 @@ func parse(args []string) (*release, error) {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	r := &release{created: time.Unix(0, 0).UTC()}
 	flags.StringVar(&r.source, "source", "", "repository to build from")
-	flags.StringVar(&r.out, "out", "", "folder to write into; what it holds is removed first")
+	flags.StringVar(&r.out, "out", "", "folder to write into; its content is removed first")
 	flags.StringVar(&r.version, "version", "dev", "version of the release")
 	flags.StringVar(&r.revision, "revision", "", "commit of the release")
 	created := flags.String("created", "", "time of that commit (default: 1970)")

@@ -20,7 +20,7 @@ import (
 type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string
-	ImportMap       map[string]string // for the packages that the standard library holds copies of
+	ImportMap       map[string]string // for the packages that the standard library has copies of
 	Module          *struct{ Main bool }
 }
 
@@ -35,15 +35,14 @@ func (i importer) Import(path string) (*types.Package, error) {
 	return nil, fmt.Errorf("%s is not checked", path)
 }
 
-// typeErrors returns why packages of the module in a folder do not compile for an operating system on amd64. It only
-// checks types, and of other modules only declarations, so it takes seconds where a build without a cache takes
-// minutes.
-func typeErrors(t *testing.T, folder, system string, packages ...string) (found []error) {
+// typeErrors returns why packages of the module in a folder do not compile for a platform. It only checks types, and of
+// other modules only declarations, so it takes seconds where a build without a cache takes minutes.
+func typeErrors(t *testing.T, folder string, to platform, packages ...string) (found []error) {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps",
 		"-json=ImportPath,Dir,GoFiles,ImportMap,Module"}, packages...)...)
 	list.Dir, list.Stderr = folder, os.Stderr
-	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH=amd64", "GOOS="+system)
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+to.arch, "GOOS="+to.os)
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +69,7 @@ func typeErrors(t *testing.T, folder, system string, packages ...string) (found 
 		}
 		ours := p.Module != nil && p.Module.Main
 		config := types.Config{
-			IgnoreFuncBodies: !ours, Sizes: types.SizesFor("gc", "amd64"),
+			IgnoreFuncBodies: !ours, Sizes: types.SizesFor("gc", to.arch),
 			Importer: importer(func(path string) *types.Package {
 				if copied := p.ImportMap[path]; copied != "" {
 					path = copied
@@ -87,13 +86,17 @@ func typeErrors(t *testing.T, folder, system string, packages ...string) (found 
 	}
 }
 
-// TestOtherSystems: the programs and packages for users compile for amd64 on the systems that no other test builds them
-// for.
-func TestOtherSystems(t *testing.T) {
-	for _, system := range []string{"windows", "darwin"} {
-		t.Run(system, func(t *testing.T) {
+// TestOtherPlatforms: the programs and packages for users compile for the platforms that the gate does not build. For
+// darwin and windows, amd64 stands for both processors.
+func TestOtherPlatforms(t *testing.T) {
+	for _, to := range []platform{{"linux", "arm64"}, {"darwin", "amd64"}, {"windows", "amd64"}} {
+		programs := "./cmd/licet"
+		if to.os == "linux" {
+			programs = "./cmd/..."
+		}
+		t.Run(to.String(), func(t *testing.T) {
 			t.Parallel()
-			for _, err := range typeErrors(t, repository, system, "./cmd/licet", "./client/...", "./examples/...") {
+			for _, err := range typeErrors(t, repository, to, programs, "./client/...", "./examples/...") {
 				t.Error(err)
 			}
 		})
@@ -105,16 +108,17 @@ func TestTypeErrors(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module x\n\ngo 1.26\n",
-		"x.go":   "package x\n\nimport \"syscall\"\n\nfunc f() error { return syscall.Mount(\"\", \"\", \"\", 0, \"\") }\n",
+		"x.go": "package x\n\nimport \"syscall\"\n\n" +
+			"func f() error { return syscall.Mount(\"\", \"\", \"\", 0, \"\") }\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if found := typeErrors(t, folder, "linux", "."); len(found) > 0 {
+	if found := typeErrors(t, folder, platform{"linux", "amd64"}, "."); len(found) > 0 {
 		t.Errorf("on Linux: %v", found)
 	}
-	if found := typeErrors(t, folder, "windows", "."); len(found) != 1 ||
+	if found := typeErrors(t, folder, platform{"windows", "amd64"}, "."); len(found) != 1 ||
 		!strings.Contains(found[0].Error(), "undefined: syscall.Mount") {
 		t.Errorf("on Windows: %v", found)
 	}

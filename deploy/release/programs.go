@@ -19,9 +19,10 @@ func (r *release) compile(p platform, folder string) error {
 		fmt.Sprintf("-s -w -X main.version=%s -X main.revision=%s", r.version, r.revision),
 		"-o", folder+string(filepath.Separator), packages)
 	cmd.Dir = r.source
-	// The variables that could change the program are set to Go's defaults.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=", "GOEXPERIMENT=",
-		"GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off")
+	// The variables that could change the program are set to Go's defaults. GOGC makes compilers faster, and changes no
+	// byte of the program.
+	cmd.Env = append(os.Environ(), "GOGC=400", "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=",
+		"GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off")
 	return command(cmd)
 }
 

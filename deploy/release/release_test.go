@@ -71,9 +71,10 @@ func build(t *testing.T, source, platforms string) map[string][]byte {
 }
 
 // TestReleaseIsTheSameTwice builds two copies of the repository in different folders and compares all bytes. With
-// LICET_RELEASE=full it builds every platform, and the second copy without anything of Go's build cache.
+// LICET_RELEASE=full it builds every platform, and the second copy without anything of Go's build cache. Otherwise it
+// builds the platform whose programs other checks run: TestOtherPlatforms checks the types of the other platforms.
 func TestReleaseIsTheSameTwice(t *testing.T) {
-	platforms := "linux/amd64,linux/arm64"
+	platforms := "linux/amd64"
 	full := os.Getenv("LICET_RELEASE") == "full"
 	if full {
 		platforms = allPlatforms
@@ -118,7 +119,7 @@ func TestReleaseIsTheSameTwice(t *testing.T) {
 		t.Errorf("%d files, want %d", len(first), len(want))
 	}
 	runArchive(t, first["licet-1.2.3-linux-amd64.tar.gz"])
-	layoutHas(t, first["licet-1.2.3.image.tar"], "amd64", "arm64")
+	layoutHas(t, first["licet-1.2.3.image.tar"], platforms)
 }
 
 // runArchive unpacks the archive for this machine and runs the program in it.
@@ -168,8 +169,8 @@ func runArchive(t *testing.T, archive []byte) {
 	}
 }
 
-// layoutHas checks that an OCI layout names an image for each processor.
-func layoutHas(t *testing.T, layout []byte, processors ...string) {
+// layoutHas checks that an OCI layout names an image for each platform of Linux.
+func layoutHas(t *testing.T, layout []byte, platforms string) {
 	t.Helper()
 	var all strings.Builder
 	names := map[string]bool{}
@@ -191,8 +192,10 @@ func layoutHas(t *testing.T, layout []byte, processors ...string) {
 	if !names["oci-layout"] || !names["index.json"] {
 		t.Errorf("the layout has %v", names)
 	}
-	for _, arch := range processors {
-		if !strings.Contains(all.String(), `"platform":{"architecture":"`+arch+`","os":"linux"}`) {
+	for name := range strings.SplitSeq(platforms, ",") {
+		system, arch, _ := strings.Cut(name, "/")
+		named := strings.Contains(all.String(), `"platform":{"architecture":"`+arch+`","os":"linux"}`)
+		if system == "linux" && !named {
 			t.Errorf("no image for %s in the index", arch)
 		}
 	}

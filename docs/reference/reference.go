@@ -1,4 +1,4 @@
-// Package reference holds the API document as programs serve it. make openapi writes openapi.yaml anew from the routes
+// Package reference has the API document as programs serve it. make openapi writes openapi.yaml anew from the routes
 // and types of package handlers.
 package reference
 

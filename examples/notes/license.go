@@ -28,10 +28,10 @@ type licensed struct {
 	CheckedAt  time.Time `json:"checked_at"`
 }
 
-// guard holds the license of the program on this device.
+// guard has the license of the program on this device.
 type guard struct {
 	service *client.Client
-	file    string // holds licensed, as JSON
+	file    string // contains a value of type licensed, as JSON
 	now     func() time.Time
 }
 

@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// newGuard returns the guard of the program. Its client has no API key: a program on users' devices must hold none.
+// newGuard returns the guard of the program. Its client has no API key: a program on users' devices must have none.
 func newGuard() (*guard, error) {
 	address := os.Getenv("LICET_URL")
 	if address == "" {

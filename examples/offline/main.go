@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"licet/client"
@@ -20,7 +21,7 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "offline:", err)
+		fmt.Fprintln(os.Stderr, "offline:", strings.TrimPrefix(err.Error(), "offline: "))
 		os.Exit(1)
 	}
 }

@@ -32,7 +32,7 @@ type Conn struct {
 	network  netip.Addr // see Config.Network
 	expires  time.Time
 
-	// readAhead holds bytes that were read before fasthttp asked for them: those from next to
+	// readAhead contains bytes that were read before fasthttp asked for them: those from next to
 	// filled. While fasthttp waits for a request, it frees its buffers and reads a single byte.
 	// Without readAhead, the rest of the request would take a second system call.
 	readAhead    [readAheadSize]byte

@@ -12,7 +12,7 @@ const (
 	uriLimit  = 4 << 10
 	headLimit = 12 << 10 // request line and headers
 
-	// ReadBufferSize is fasthttp's read buffer. It holds a head that exceeds headLimit, so that
+	// ReadBufferSize is fasthttp's read buffer. It has space for a head that exceeds headLimit, so that
 	// CheckHead refuses that head with the right code.
 	ReadBufferSize = 16 << 10
 )
@@ -58,7 +58,7 @@ func checkFraming(raw []byte, http11 bool) (length int, chunked bool, err error)
 		line, rest, found := bytes.Cut(raw, []byte("\r\n"))
 		if !found || bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 ||
 			bytes.IndexByte(line, 0) >= 0 {
-			return 0, false, malformed("the header lines must end with CR LF and hold no other control characters")
+			return 0, false, malformed("each header line must end with CR LF and contain no other CR, LF or NUL")
 		}
 		raw = rest
 		if len(line) == 0 {
@@ -91,7 +91,7 @@ func checkFraming(raw []byte, http11 bool) (length int, chunked bool, err error)
 			hosts++
 		}
 		if lengths+encodings > framed && len(line) > maxFramingLine {
-			return 0, false, malformed("headers Content-Length and Transfer-Encoding must be short")
+			return 0, false, malformed("the lines of Content-Length and Transfer-Encoding must have at most 64 bytes")
 		}
 	}
 	switch {
@@ -99,7 +99,7 @@ func checkFraming(raw []byte, http11 bool) (length int, chunked bool, err error)
 		return 0, false, malformed("headers Content-Length, Transfer-Encoding, Content-Type and Host " +
 			"must not be repeated")
 	case lengths > 0 && encodings > 0:
-		return 0, false, malformed("headers Content-Length and Transfer-Encoding must not come together")
+		return 0, false, malformed("headers Content-Length and Transfer-Encoding exclude each other: send one")
 	case http11 && hosts == 0:
 		return 0, false, malformed("header Host is required")
 	}

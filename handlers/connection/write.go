@@ -3,7 +3,7 @@ package connection
 import "time"
 
 // A client must read writeChunk bytes of a long response within chunkTimeout, or the server closes the
-// connection. The deadline of the whole response holds too. A response of writeChunk or less has only
+// connection. The deadline of the whole response applies too. A response of writeChunk or less has only
 // that deadline.
 const (
 	writeChunk   = 64 << 10

@@ -1,5 +1,5 @@
 // Package docs renders the pages for people who use the API: the page at / of licet dev, the API reference at /docs,
-// and the meaning of each error code at /docs/errors. It also holds the icon of all pages and robots.txt.
+// and the meaning of each error code at /docs/errors. It also contains the icon of all pages and robots.txt.
 //
 // The pages load nothing from other servers. The reference is drawn by openapi-explorer, a program that runs in the
 // browser, from the API document of the service. The folder viewer has this program as published on npm, and the

@@ -23,7 +23,7 @@ func (p Proxies) Peer(peer netip.Addr) netip.Addr {
 	return Network(peer)
 }
 
-// Client returns the address of a request's client. forwardedFor holds the lines of the header
+// Client returns the address of a request's client. forwardedFor contains the lines of the header
 // X-Forwarded-For, in order. Each proxy appends the address of its peer to that header.
 //
 //   - If peer is no trusted proxy, the client is peer.

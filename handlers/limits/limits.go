@@ -9,7 +9,7 @@ import (
 	"licet/licensing"
 )
 
-// Config holds the rate of each limit. A zero Rate is no limit.
+// Config contains the rate of each limit. A zero Rate is no limit.
 type Config struct {
 	Address        Rate // of a client address, or its network; see [Network]
 	Authentication Rate // of failed authentications of a client address, or its network

@@ -27,7 +27,7 @@ const (
 	Processing State = "processing" // paid after it was canceled; a refund is due
 )
 
-// Page holds the parts of an order that the customer may see.
+// Page contains the parts of an order that the customer may see.
 type Page struct {
 	OrderNo     string
 	Product     string // its name, or its id if it has no name
@@ -61,7 +61,7 @@ func (p *Page) Buttons() (buttons []button) {
 
 type button struct{ Action, Label string }
 
-// plays holds the labels of the sandbox's actions.
+// plays contains the labels of the sandbox's actions.
 var plays = map[string]string{
 	"decline":        "The bank declines the payment",
 	"pay_later":      "Pay later: the payment is pending",
@@ -83,7 +83,7 @@ type outcome struct {
 	Text    string
 }
 
-// outcomes holds the texts for each state. They promise only what holds whatever the payment provider reports later:
+// outcomes has the texts for each state. They promise only what is true whatever the payment provider reports later:
 // a payment may be in progress for an expired or canceled order.
 var outcomes = map[State]outcome{
 	Unpaid: {"wait", "Payment not confirmed yet",

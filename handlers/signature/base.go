@@ -15,7 +15,7 @@ type Message struct {
 	// TargetURI is the absolute URI of the request: path and query as sent, the host in lower case,
 	// without the default port of its scheme.
 	TargetURI string
-	// Fields holds the header lines, each with CR LF at its end. The caller must have refused folded
+	// Fields contains the header lines, each with CR LF at its end. The caller must have refused folded
 	// lines: this package ignores everything after the fold.
 	Fields []byte
 	Body   []byte // the content, before any decoding

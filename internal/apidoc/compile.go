@@ -42,7 +42,7 @@ type parameter struct {
 	schema *jsonschema.Schema
 }
 
-// bodies holds schemas by media type; nil: any body.
+// bodies contains schemas by media type; nil: any body.
 type bodies map[string]*jsonschema.Schema
 
 // newExchanges compiles a document.

@@ -2,7 +2,7 @@
 // handlers, and the tables of docs/reference/api.md and the error codes of handlers/docs, which say the same. Its tests
 // compare all with the committed files; make openapi writes the files anew.
 //
-// The document holds every route, input, limit, header, code and webhook. Its examples are golden files of handlers, so
+// The document has every route, input, limit, header, code and webhook. Its examples are golden files of handlers, so
 // they are requests and responses of the service. What types can't say stands in the tables of operations.go.
 //
 //	codes.go       when a request gets a code

@@ -202,7 +202,7 @@ func current(t *testing.T, path string, want []byte) {
 	}
 }
 
-// The document keeps to the rules of OpenAPI 3.1, which openapi-3.1.json holds as published on spec.openapis.org, and
+// The document keeps to the rules of OpenAPI 3.1, which openapi-3.1.json has as published on spec.openapis.org, and
 // its schemas keep to those of JSON Schema.
 func TestDocumentIsValid(t *testing.T) {
 	c, err := newCompiler([]byte(committed(t)))

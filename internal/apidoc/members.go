@@ -186,7 +186,7 @@ func members() map[string]string {
 		"DeactivationRequest.mode":     pinnedMode,
 		"ActivationRequest.product_id": "the license must be for this product, else 40304",
 		"ValidationRequest.product_id": "the license must be for this product, else it is not valid",
-		"Validation.reason":            "null if the license is valid; else the first of these that holds",
+		"Validation.reason":            "null if the license is valid; else the first of these that applies",
 
 		"Activation.status": licenseStatus, "License.status": licenseStatus, "EventLicense.status": licenseStatus,
 		"Validation.status": licenseStatus,
@@ -387,8 +387,8 @@ const (
 	pinnedAccount = "the license must be of this account, else 40401. Required for external keys"
 	pinnedMode    = "the license must be of this mode, else 40401. Left out: any; for external keys `live`"
 	askedReceipt  = "true: answer with a [receipt](#receipts-of-activations), too. Left out: as the product says"
-	licenseStatus = "the first that holds: `revoked`, `suspended`, `expired` (`expires_at` is past), `activated` (a " +
-		"device is bound), `not_activated`"
+	licenseStatus = "the first that applies: `revoked`, `suspended`, `expired` (`expires_at` is past), `activated` " +
+		"(a device is bound), `not_activated`"
 	endpointStatus = "whether the service sends events to the endpoint"
 	keyStatus      = "`expired`: `expires_at` is past"
 	twoSecrets     = "until when messages are also signed with the previous secret, or null"

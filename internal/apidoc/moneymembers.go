@@ -20,7 +20,7 @@ func moneyMembers() map[string]string {
 		"PlannedChange.amount":    "what each period costs from then on, in the minor unit",
 		"PlannedChange.max_devices": "of the license from then on; null: that of the new product, or as it is if the " +
 			"product stays",
-		"PlannedChange.from":     "the begin of the first period that it is for",
+		"PlannedChange.from":     "the beginning of the first period that it is for",
 		"PlanChange.product_id":  "a product with the same interval. Left out: the product stays",
 		"PlanChange.amount":      "what each period is to cost, in the minor unit",
 		"PlanChange.max_devices": "of the license; 0: unlimited. Left out: that of the new product, or as it is",

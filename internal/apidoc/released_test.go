@@ -22,7 +22,7 @@ var (
 	breaks  = flag.Bool("breaking", false, "with -release: keep the document although a change breaks clients")
 )
 
-// releasedFile holds the document of the last release, see compact; before the first release, the document of an
+// releasedFile contains the document of the last release, see compact; before the first release, the document of an
 // earlier commit.
 const releasedFile = "testdata/released.yaml.gz"
 

@@ -86,7 +86,7 @@ func headerParameters() *openapi.Map[*openapi.Parameter] {
 		})
 	}
 	add("X-Request-Id", "The id of the request in the response and in the log of the service. The service makes "+
-		"another id if this one is not 1 to 128 of the characters A-Z a-z 0-9 . _ : + / = -, or holds a secret.",
+		"another id if this one is not 1 to 128 of the characters A-Z a-z 0-9 . _ : + / = -, or contains a secret.",
 		openapi.Schema{}, "checkout-20931")
 	add("Idempotency-Key", "Runs the operation once, however often the request is sent. The key is kept for 24 hours.",
 		openapi.Schema{Pattern: "^[ -~]+$", MaxLength: 255}, "order-for-cart-20931")

@@ -11,7 +11,7 @@ import (
 	"licet/internal/apidoc/openapi"
 )
 
-// responses holds the responses that several routes share.
+// responses contains the responses that several routes share.
 type responses struct {
 	schemas *schemas
 	shared  *openapi.Map[*openapi.Response]

@@ -11,7 +11,7 @@ import (
 	"licet/node/store"
 )
 
-// schemas holds the schemas that other parts of the document refer to.
+// schemas contains the schemas that other parts of the document refer to.
 type schemas struct {
 	all   *openapi.Map[*openapi.Schema]
 	types map[string]reflect.Type // of the schemas that were made of types, by name
@@ -27,7 +27,7 @@ func reference(name string) *openapi.Schema {
 	return &openapi.Schema{Ref: "#/components/schemas/" + name}
 }
 
-// ofAnswer returns a reference to the schema of a struct that responses hold.
+// ofAnswer returns a reference to the schema of a struct that responses contain.
 func (s *schemas) ofAnswer(typ reflect.Type) *openapi.Schema {
 	name := nameOf(typ)
 	if known := s.types[name]; known != nil {
@@ -57,7 +57,7 @@ func (s *schemas) ofFile(r *handlers.Route) *openapi.Schema {
 	switch {
 	case r.Media != "application/json":
 		return &openapi.Schema{Type: []string{"string"}}
-	case r.Response.Name() == "document": // the route does not say what the document holds
+	case r.Response.Name() == "document": // the route does not say what the document contains
 		return object()
 	}
 	return s.ofAnswer(r.Response)

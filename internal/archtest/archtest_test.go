@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"strings"
@@ -12,12 +13,17 @@ import (
 
 // TestModule checks the module against its rules.
 func TestModule(t *testing.T) {
-	tree := os.DirFS("../..")
 	mod, err := os.ReadFile("../../go.mod")
 	if err != nil || !strings.HasPrefix(string(mod), "module "+module+"\n") {
 		t.Fatalf("../.. is not the root of module %s: %v", module, err)
 	}
-	violations, err := check(tree)
+	wantNoViolations(t, check)
+}
+
+// wantNoViolations reports the violations that a check finds in the repository.
+func wantNoViolations(t *testing.T, check func(root fs.FS) (violations []string, err error)) {
+	t.Helper()
+	violations, err := check(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -463,11 +469,11 @@ import (
 		},
 		{
 			"a vague folder name", "internal/utils/x.go", "// Package utils is a bag.\npackage utils\n",
-			[]string{"internal/utils/x.go:2: the name \"utils\" does not say what the package holds"},
+			[]string{"internal/utils/x.go:2: the name \"utils\" does not say what the package contains"},
 		},
 		{
 			"a vague package name", "internal/text/x.go", "// Package common is a bag.\npackage common\n",
-			[]string{"internal/text/x.go:2: the name \"common\" does not say what the package holds"},
+			[]string{"internal/text/x.go:2: the name \"common\" does not say what the package contains"},
 		},
 		{
 			"a long file", "payment/x.go", "package payment\n" + strings.Repeat("\n", 400),

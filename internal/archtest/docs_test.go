@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -23,13 +22,7 @@ const maxColumns = 120
 
 // TestPages checks the links and the line lengths of every page of the repository.
 func TestPages(t *testing.T) {
-	violations, err := checkPages(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range violations {
-		t.Error(c)
-	}
+	wantNoViolations(t, checkPages)
 }
 
 // checkPages returns what is wrong with the pages (*.md) of a tree: a link to a missing file, a link to a missing
@@ -62,13 +55,7 @@ func checkPages(tree fs.FS) (violations []string, err error) {
 // TestArchitectureListsThePackages compares the list of packages in docs/explanation/architecture.md with the folders
 // of the module, and its order with their imports.
 func TestArchitectureListsThePackages(t *testing.T) {
-	violations, err := checkArchitecture(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range violations {
-		t.Error(c)
-	}
+	wantNoViolations(t, checkArchitecture)
 }
 
 // checkArchitecture returns the packages that the architecture page does not list or does not list above each package
@@ -154,7 +141,7 @@ func TestArchitectureIsChecked(t *testing.T) {
 	}
 }
 
-// hasNoPages reports whether an entry is a folder that begins with a dot or holds build output.
+// hasNoPages reports whether an entry is a folder that begins with a dot or contains build output.
 func hasNoPages(entry fs.DirEntry) bool {
 	name := entry.Name()
 	return entry.IsDir() && name != "." &&

@@ -223,7 +223,7 @@ var packages = []row{
 	},
 	{
 		path:    "kv/verify",
-		purpose: "verifies the values that etcd holds",
+		purpose: "verifies the values in etcd",
 		imports: []string{
 			"internal/backoff", "kv/internal/etcd", "kv/internal/layout", "kv/internal/keyspace", "node/store",
 			"licensing/keyring", "licensing",
@@ -432,7 +432,7 @@ var hiddenTypes = struct{ dir, path string }{"kv", "go.etcd.io/..."}
 // maxLines is the greatest number of lines of a file, except tests.
 const maxLines = 400
 
-// vagueNames are package names that don't say what a package holds.
+// vagueNames are package names that don't say what a package contains.
 var vagueNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared"}
 
 // clockFunctions are the functions of package time that a package with noClock must not use.

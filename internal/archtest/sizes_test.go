@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// maxFiles is how many files of code a folder may hold.
-	maxFiles = 46
+	// maxFiles is how many files of code a folder may contain.
+	maxFiles = 40
 	// maxMethods is how many methods a type may have, without methods of embedded types.
-	maxMethods = 60
+	maxMethods = 40
 )
 
 // checkFolderSize reports a folder with too many files.
@@ -63,7 +63,7 @@ func TestSizes(t *testing.T) {
 	files["internal/wide/y.go"] = "package wide\n"
 	files["payment/y.go"] = "package payment\n\nfunc (t[K]) last() {}\n"
 	expectViolations(t, files, []string{
-		"internal/wide/a.go:2: internal/wide has 47 files; the limit is 46",
-		"payment/y.go:3: t has 61 methods; the limit is 60",
+		"internal/wide/a.go:2: internal/wide has 41 files; the limit is 40",
+		"payment/y.go:3: t has 41 methods; the limit is 40",
 	})
 }

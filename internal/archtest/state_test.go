@@ -11,7 +11,7 @@ import (
 // State belongs into structs that main creates and passes on. A package-level variable is allowed if it
 // never changes: an error to compare with, a compiled pattern, an embedded file, or an unexported table.
 
-// checkVariables reports variables of types that hold mutable state, exported tables, and func init.
+// checkVariables reports variables of types that contain mutable state, exported tables, and func init.
 func checkVariables(r *report, f *folder) {
 	if f.row != nil && f.row.globals {
 		return
@@ -92,7 +92,7 @@ func valueType(value ast.Expr) ast.Expr {
 	return nil
 }
 
-// changes reports whether a type holds mutable state: a channel, or a type of package sync. It follows
+// changes reports whether a type contains mutable state: a channel, or a type of package sync. It follows
 // types of the same package, but not functions.
 func changes(own map[string]typeExpr, s *source, typ ast.Expr, seen []string) (found bool) {
 	ast.Inspect(typ, func(n ast.Node) bool {

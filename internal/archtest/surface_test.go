@@ -19,7 +19,7 @@ func checkNames(r *report, f *folder) {
 	names := append(strings.Split(f.dir, "/"), first.syntax.Name.Name)
 	for _, name := range names {
 		if slices.Contains(vagueNames, strings.TrimSuffix(name, "_test")) {
-			r.at(first.syntax.Package, "the name %q does not say what the package holds", name)
+			r.at(first.syntax.Package, "the name %q does not say what the package contains", name)
 			return
 		}
 	}
@@ -72,7 +72,7 @@ func wideLines(fset *token.FileSet, syntax *ast.File, text string) (wide []int) 
 // columns returns the width of a line.
 func columns(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
 
-// checkPackageComment requires exactly one package comment. If a folder holds only tests, one of them
+// checkPackageComment requires exactly one package comment. If a folder contains only tests, one of them
 // carries it.
 func checkPackageComment(r *report, f *folder) {
 	files := f.code()

@@ -69,19 +69,23 @@ func (r *report) add(file string, line int, format string, args ...any) {
 	r.list = append(r.list, violation{file, line, fmt.Sprintf(format, args...)})
 }
 
-// check returns all violations in a tree, sorted by position.
+// check returns all violations in the module of a tree, sorted by position.
 func check(tree fs.FS) ([]string, error) {
+	return checkRules(tree,
+		checkTable, checkImports, checkClock, checkHiddenTypes,
+		checkNames, checkLength, checkWidth, checkFolderSize, checkTypeSize, checkPackageComment, checkFileMap,
+		checkComments, checkVariables, checkAssignments, checkGoroutines, checkEtcdAccess, checkOutcomes)
+}
+
+// checkRules returns the violations of some rules in the module of a tree, sorted by position.
+func checkRules(tree fs.FS, rules ...func(*report, *folder)) ([]string, error) {
 	r := &report{fset: token.NewFileSet()}
 	folders, err := load(tree, r)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range folders {
-		for _, rule := range []func(*report, *folder){
-			checkTable, checkImports, checkClock, checkHiddenTypes,
-			checkNames, checkLength, checkWidth, checkFolderSize, checkTypeSize, checkPackageComment, checkFileMap,
-			checkComments, checkVariables, checkAssignments, checkGoroutines, checkEtcdAccess, checkOutcomes,
-		} {
+		for _, rule := range rules {
 			rule(r, f)
 		}
 	}
@@ -133,16 +137,19 @@ func load(tree fs.FS, r *report) ([]*folder, error) {
 	return list, err
 }
 
-// skipped reports whether the checks skip a folder: the go command ignores it, it is another module,
+// skipped reports whether the checks of a module skip a folder: the go command ignores it, it is another module,
 // or it is generated.
-func skipped(tree fs.FS, dir string) bool {
+func skipped(tree fs.FS, dir string) bool { return ignored(dir) || isModule(tree, dir) }
+
+// ignored reports whether the go command ignores a folder, or the folder is generated.
+func ignored(dir string) bool {
 	base := path.Base(dir)
-	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor" {
-		return true
-	}
-	if dir == "bin" || dir == "licet-data" {
-		return true
-	}
+	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor" ||
+		dir == "bin" || dir == "licet-data"
+}
+
+// isModule reports whether a folder has a module of its own.
+func isModule(tree fs.FS, dir string) bool {
 	_, err := fs.Stat(tree, path.Join(dir, "go.mod"))
 	return err == nil
 }

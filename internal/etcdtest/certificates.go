@@ -17,7 +17,7 @@ import (
 
 // CA is a certificate authority of a test.
 type CA struct {
-	// File holds its certificate in PEM.
+	// File contains its certificate in PEM.
 	File string
 
 	dir         string
@@ -79,7 +79,7 @@ func (ca *CA) IssueUntil(t testing.TB, name string, serial int64, end time.Time)
 	return files
 }
 
-// Pool holds the authority alone, for clients.
+// Pool contains the authority alone, for clients.
 func (ca *CA) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.certificate)

@@ -83,8 +83,8 @@ func (l *link) set(cut bool) {
 	}
 }
 
-// hold notes a connection, to be closed when the link is cut.
-func (l *link) hold(conn net.Conn) bool {
+// track notes a connection, to be closed when the link is cut.
+func (l *link) track(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut {
@@ -108,7 +108,7 @@ func (l *link) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil && l.hold(near) {
+		if err == nil && l.track(near) {
 			l.group.Go(func() { l.pass(near) })
 		}
 	}
@@ -117,7 +117,7 @@ func (l *link) accept() {
 func (l *link) pass(near net.Conn) {
 	defer l.drop(near)
 	far, err := net.Dial("unix", l.target)
-	if err != nil || !l.hold(far) {
+	if err != nil || !l.track(far) {
 		return
 	}
 	var back sync.WaitGroup

@@ -2,15 +2,15 @@ package fair
 
 import "sync"
 
-// Shares divides an amount among owners: an owner may hold as much as is still free. So one owner gets
-// half of the amount, two get a third each, and an owner that holds nothing finds something left. The
+// Shares divides an amount among owners: an owner may have as much as is still free. So one owner gets
+// half of the amount, two get a third each, and an owner that has nothing finds something left. The
 // zero owner has no share: only the whole amount bounds it. Shares is safe for concurrent use.
 type Shares[K comparable] struct {
 	most int64
 
 	mu    sync.Mutex
 	taken int64
-	held  map[K]int64 // of the owners that hold something, except the zero owner
+	held  map[K]int64 // of the owners that have something, except the zero owner
 }
 
 // NewShares returns shares of an amount.
@@ -18,8 +18,8 @@ func NewShares[K comparable](most int64) *Shares[K] {
 	return &Shares[K]{most: most, held: make(map[K]int64)}
 }
 
-// Take adds n to what an owner holds. It reports false, and takes nothing, if less than n is free, or if
-// the owner already holds more than would be free afterward.
+// Take adds n to what an owner has. It reports false, and takes nothing, if less than n is free, or if
+// the owner already has more than would be free afterward.
 func (s *Shares[K]) Take(owner K, n int64) bool {
 	var none K
 	s.mu.Lock()
@@ -35,7 +35,7 @@ func (s *Shares[K]) Take(owner K, n int64) bool {
 	return true
 }
 
-// Give returns n of what an owner holds.
+// Give returns n of what an owner has.
 func (s *Shares[K]) Give(owner K, n int64) {
 	var none K
 	s.mu.Lock()
@@ -49,14 +49,14 @@ func (s *Shares[K]) Give(owner K, n int64) {
 	}
 }
 
-// Over reports whether an owner holds more than is free, as an owner may after others have taken more.
+// Over reports whether an owner has more than is free, as an owner may after others have taken more.
 func (s *Shares[K]) Over(owner K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held[owner] > s.most-s.taken
 }
 
-// Held returns how much an owner holds; 0 for the zero owner.
+// Held returns how much an owner has; 0 for the zero owner.
 func (s *Shares[K]) Held(owner K) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Shares[K]) Free() int64 {
 	return s.most - s.taken
 }
 
-// Taken returns how much all owners hold.
+// Taken returns how much all owners have.
 func (s *Shares[K]) Taken() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"licet/internal/fair"
 )
 
-// TestShares: an owner may hold as much as is still free, whatever the sizes of its parts.
+// TestShares: an owner may have as much as is still free, whatever the sizes of its parts.
 func TestShares(t *testing.T) {
 	s := fair.NewShares[string](100)
 	take := func(owner string, n int64, want bool) {

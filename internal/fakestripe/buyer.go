@@ -108,13 +108,6 @@ func (f *Fake) openSession(id string) object {
 	return session
 }
 
-func (f *Fake) decline(intent object, code sdk.ErrorCode, reason string) {
-	intent["status"] = string(sdk.PaymentIntentStatusRequiresPaymentMethod)
-	intent["last_payment_error"] = object{"type": string(sdk.ErrorTypeCard), "code": string(code),
-		"decline_code": reason}
-	f.emit("payment_intent.payment_failed", intent)
-}
-
 // endPayment ends a payment from a bank account.
 func (f *Fake) endPayment(session, intent object, pays bool) {
 	if !pays {
@@ -126,49 +119,6 @@ func (f *Fake) endPayment(session, intent object, pays bool) {
 	f.charge(intent, BankPays)
 	session["payment_status"] = "paid"
 	f.emit("checkout.session.async_payment_succeeded", session)
-}
-
-// feeOf is what Stripe keeps of a payment. Stripe counts krónur and shillings in hundredths, of which it keeps whole
-// hundreds only.
-func feeOf(amount int64, currency string) int64 {
-	fee := (amount*29+500)/1000 + 30
-	if currency == "isk" || currency == "ugx" {
-		fee = (fee + 50) / 100 * 100
-	}
-	return fee
-}
-
-// charge takes the money of a payment intent. The fee is in the ledger at once, and Stripe tells it later.
-func (f *Fake) charge(intent object, with string) {
-	a := f.accounts[intent.text("_account")]
-	amount := intent.number("amount")
-	charge := f.store(a, "charge", object{
-		"amount": amount, "amount_captured": amount, "amount_refunded": int64(0), "currency": intent["currency"],
-		"status": "succeeded", "paid": true, "captured": true, "refunded": false, "disputed": false,
-		"payment_intent": intent.text("id"), "metadata": intent["metadata"], "balance_transaction": nil,
-		"_with": with,
-	})
-	fee := feeOf(amount, intent.text("currency"))
-	intent["status"], intent["latest_charge"] = string(sdk.PaymentIntentStatusSucceeded), charge.text("id")
-	intent["amount_received"], intent["last_payment_error"] = amount, nil
-	f.enter("charge", intent, charge, amount, fee)
-	f.emit("payment_intent.succeeded", intent)
-	f.emit("charge.succeeded", charge)
-	f.after(captureTakes, func() { f.capture(charge, fee) })
-	if with == CardDisputed {
-		f.after(disputeTakes, func() { f.dispute(charge) })
-	}
-}
-
-// capture makes the balance transaction of a charge, as Stripe's asynchronous capture does.
-func (f *Fake) capture(charge object, fee int64) {
-	amount := charge.number("amount")
-	balance := f.store(f.accounts[charge.text("_account")], "balance_transaction", object{
-		"amount": amount, "fee": fee, "net": amount - fee, "currency": charge["currency"], "type": "charge",
-		"source": charge.text("id"), "status": "pending",
-	})
-	charge["balance_transaction"] = balance.text("id")
-	f.emit("charge.updated", charge)
 }
 
 // servePage is the page where buyers pay: GET returns the session, and a form with a card pays.

@@ -32,7 +32,7 @@ type sender struct {
 	client    *http.Client
 	sending   Sending
 	callbacks sync.WaitGroup
-	posts     chan struct{} // holds one for each callback that is being sent
+	posts     chan struct{} // contains one for each callback that is being sent
 	renewing  bool          // see Fake.Renew
 	stop      chan struct{}
 }

@@ -16,6 +16,7 @@
 //   - objects.go: objects, references between them, lists
 //   - checkout.go: Checkout Sessions
 //   - buyer.go: what buyers do
+//   - charges.go: payments that are taken or declined
 //   - bank.go: payments that take days at the bank
 //   - refunds.go: refunds
 //   - disputes.go: disputes

@@ -17,6 +17,8 @@ type Fake struct {
 	*breaker
 	*refunds
 	*disputes
+	*charges
+	*subscriptions
 
 	server  *httptest.Server
 	kept    map[string]*kept
@@ -40,10 +42,12 @@ func New(seed uint64) *Fake {
 		ids:      map[string][]string{},
 	}
 	sender, book := newSender(s), &book{state: s}
+	disputes := &disputes{state: s, sender: sender, book: book}
+	charges := &charges{state: s, sender: sender, book: book, disputes: disputes}
 	f := &Fake{
 		state: s, sender: sender, book: book, breaker: &breaker{state: s}, kept: map[string]*kept{},
-		refunds:  &refunds{state: s, sender: sender, book: book},
-		disputes: &disputes{state: s, sender: sender, book: book},
+		refunds: &refunds{state: s, sender: sender, book: book}, disputes: disputes, charges: charges,
+		subscriptions: &subscriptions{state: s, sender: sender, charges: charges},
 	}
 	f.server = httptest.NewServer(f)
 	f.URL = f.server.URL

@@ -21,7 +21,7 @@ type Entry struct {
 	Until   time.Time // the end of the period that the invoice pays for
 }
 
-// book holds the movements of money.
+// book contains the movements of money.
 type book struct {
 	*state
 	ledger []Entry

@@ -30,7 +30,7 @@ func (o object) flag(name string) bool {
 func (o object) clone() object {
 	text, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // an object holds JSON values only
+		panic(err) // an object contains JSON values only
 	}
 	var copied object
 	if err := json.Unmarshal(text, &copied); err != nil {
@@ -135,7 +135,7 @@ func (s *state) page(a *account, kind, path string, in input, filter func(object
 	return object{"object": "list", "url": path, "has_more": more, "data": data}
 }
 
-// input holds the parameters of a request, as Stripe's forms name them: line_items[0][price_data][currency].
+// input contains the parameters of a request, as Stripe's forms name them: line_items[0][price_data][currency].
 type input map[string][]string
 
 func (in input) text(name string) string {

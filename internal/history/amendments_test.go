@@ -128,7 +128,7 @@ func (r *run) changeSubscriptions() {
 	for number := range changerCount {
 		group.Go(func() {
 			random := r.random("changer", uint64(number))
-			order, made := r.pressed(random, "cloud", "changer", number, 300+number)
+			order, made := r.pressed(random, "cloud", "changer", number, 300+number, 1)
 			if !made {
 				return
 			}
@@ -140,7 +140,7 @@ func (r *run) changeSubscriptions() {
 			for range changeSteps {
 				for _, object := range c.step() {
 					for range random.IntN(3) {
-						wait, p := time.Duration(random.IntN(10))*time.Millisecond, r.anyone(random)
+						wait, p := time.Duration(random.IntN(10))*time.Millisecond, r.anyProcess(random)
 						late.Go(func() {
 							time.Sleep(wait)
 							_, _ = reach(r, p, patience, func(ctx context.Context) error {
@@ -160,7 +160,7 @@ func (r *run) changeSubscriptions() {
 func (c *changer) begun() bool {
 	for _, s := range c.till.all() {
 		if s.OrderNo == c.order && s.Outcome == payment.OutcomeDone {
-			p := c.anyone(c.random)
+			p := c.anyProcess(c.random)
 			_, _ = reach(c.run, p, patience, func(ctx context.Context) error {
 				return c.counter(p).Called(ctx, c.owner, s.Object)
 			})

@@ -47,8 +47,8 @@ type bug struct {
 	overlong bool
 	// unconfirmed: the doubtful node trusts its clock.
 	unconfirmed bool
-	// unjudged: a device names the license by its id, so that its key is not judged.
-	unjudged func(*license, input) bool
+	// keyUnchecked: a device names the license by its id, so that its key is not checked.
+	keyUnchecked func(*license, input) bool
 	// listening says whether the owner listens to activations; listensNever: the run decides.
 	listening listening
 	// warned: the account has a budget. Without this field the account of a bug has none, which saves time.
@@ -128,9 +128,9 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return rewriting{s, aliasless} }},
 		{name: "an alias is written without a compare", among: importers, txn: uncompared("n/"),
 			store: func(_ *run, s store.Store) store.Store { return blind{s, licensing.KindAlias} }},
-		{name: "replaced keys are taken", unjudged: func(l *license, _ input) bool { return l.lease == 0 }},
+		{name: "replaced keys are taken", keyUnchecked: func(l *license, _ input) bool { return l.lease == 0 }},
 		{name: "a replaced key gives back any lease",
-			unjudged: func(l *license, in input) bool { return l.lease != 0 && in.Action == remove }},
+			keyUnchecked: func(l *license, in input) bool { return l.lease != 0 && in.Action == remove }},
 		{name: "a trial is not remembered", among: triers,
 			store: func(_ *run, s store.Store) store.Store { return untried{s} }},
 		{name: "a trial is written without a compare", among: triers, txn: uncompared("tr/"),
@@ -183,6 +183,8 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return unlifted{s} }},
 		{name: "the end of a dispute ends a suspension by the shop", among: disputants,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, anyReason} }},
+		{name: "a dispute leaves all licenses but the first alone", among: disputants,
+			store: func(_ *run, s store.Store) store.Store { return surviving{s, false} }},
 		{name: "the refund of a second payment stays due after a lost dispute", among: payers,
 			store: func(_ *run, s store.Store) store.Store { return rewriting{s, stillDue} }},
 		{name: "a lost dispute of an invoice takes back nothing", among: returners,
@@ -200,7 +202,7 @@ func bugs() []bug {
 		{name: "the issue of an order's licenses continues with other keys", among: bulkBuyers,
 			store: func(_ *run, s store.Store) store.Store { return reseeded{s} }},
 		{name: "a refund leaves all licenses but the first alone", among: bulkBuyers,
-			store: func(_ *run, s store.Store) store.Store { return surviving{s} }},
+			store: func(_ *run, s store.Store) store.Store { return surviving{s, true} }},
 		{name: "a refund is asked for under a new number each time", among: shops,
 			bank: func(p payment.Provider) payment.Provider { return renumbering{p} }},
 		{name: "a refund that has failed counts as refused", among: shops, failing: true,
@@ -236,8 +238,8 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return edited{s, uncounted} }},
 		{name: "leases are taken by a fast clock", of: plan.leases,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, hasty} }},
-		{name: "a fast clock leaves no stamp", of: plan.leases,
-			store: func(_ *run, s store.Store) store.Store { return unstamped{s} }},
+		{name: "a fast clock leaves no trace", of: plan.leases,
+			store: func(_ *run, s store.Store) store.Store { return sameLeaseClock{s} }},
 		{name: "a node acts by a clock that no other clock has confirmed", unconfirmed: true},
 		{name: "devices that were seen recently are inactive", of: plan.losesDevices,
 			store: func(_ *run, s store.Store) store.Store { return edited{s, unseen} }},

@@ -285,13 +285,13 @@ func (r *run) checkOut() {
 }
 
 // pressed makes an order whose one buyer presses Pay; false: no order was made. checkout is the number of the buyer's
-// checkout, which no other order has.
+// checkout, which no other order has. The order is for quantity licenses.
 func (r *run) pressed(
-	random *rand.Rand, product, buyer string, number, checkout int,
+	random *rand.Rand, product, buyer string, number, checkout, quantity int,
 ) (licensing.Order, bool) {
 	order, made := r.order(random, service.NewOrder{
 		ProductID: product, Amount: 100, Currency: "USD", Description: fmt.Sprint(buyer, " ", number),
-		BuyerEmail: buyer + "@example.com", Once: once(buyer, number),
+		BuyerEmail: buyer + "@example.com", Once: once(buyer, number), Quantity: quantity,
 	})
 	if made {
 		r.press(order.OrderNo, checkout, 0, nil)
@@ -333,7 +333,7 @@ func (r *run) press(orderNo string, number, buyer int, recorded <-chan struct{})
 			if state.Payment != "" && random.IntN(2) == 0 {
 				object = payment.Object{Kind: payment.ObjectPayment, ID: state.Payment}
 			}
-			p := r.anyone(random)
+			p := r.anyProcess(random)
 			_, _ = reach(r, p, patience, func(ctx context.Context) error {
 				return r.counter(p).Called(ctx, r.owner, object)
 			})

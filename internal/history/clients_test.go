@@ -25,18 +25,18 @@ const (
 
 // plan is what clients do with one license.
 type plan struct {
-	name    string
-	max     int // of the new license
-	bound   int // devices that its first client binds before all else
-	pool    int // devices that are played with
-	clients int
-	each    int           // questions of each client
-	expires time.Duration // from the run's beginning, 0: never
-	odds    []odd
-	watched bool          // see isWatcher; its clients are all patient
-	keyed   bool          // half of what an operator does comes under an Idempotency-Key
-	lease   time.Duration // of its leases; 0: devices are bound until they are removed
-	swept   bool          // sweeps remove lapsed leases, so the model leaves the license out
+	name      string
+	max       int // of the new license
+	bound     int // devices that its first client binds before all else
+	pool      int // devices that are played with
+	clients   int
+	each      int           // questions of each client
+	expires   time.Duration // from the run's beginning, 0: never
+	odds      []odd
+	seenOften bool          // see onlyActivates; its clients are all patient
+	keyed     bool          // half of what an operator does comes under an Idempotency-Key
+	lease     time.Duration // of its leases; 0: devices are bound until they are removed
+	swept     bool          // sweeps remove lapsed leases, so the model leaves the license out
 	// reissues: the first client reissues the license, see givingBack.
 	reissues bool
 	grace    time.Duration // after its end; 0: none
@@ -103,11 +103,11 @@ func plans(random *rand.Rand, now time.Time) []plan {
 		gracedPlans(random), doubtPlans())
 	for n := range 4 {
 		list = append(list,
-			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
+			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, seenOften: true,
 				odds: []odd{{3, activate}, {3, remove}}},
 			plan{name: fmt.Sprint("seen at the limit ", n), max: 19, bound: 17, pool: 8, clients: 8, each: 32,
-				watched: true,
-				odds:    []odd{{6, activate}, {4, remove}, {1, suspend}, {3, reinstate}}},
+				seenOften: true,
+				odds:      []odd{{6, activate}, {4, remove}, {1, suspend}, {3, reinstate}}},
 		)
 	}
 	return list
@@ -116,7 +116,7 @@ func plans(random *rand.Rand, now time.Time) []plan {
 // The kinds of plans in whose licenses a bug can show, see bug.of.
 func (p plan) matchesDevices() bool { return p.changes > 0 }
 func (p plan) losesDevices() bool   { return p.inactive }
-func (p plan) spills() bool         { return p.bound > 12 && !p.watched } // its devices have keys of their own
+func (p plan) spills() bool         { return p.bound > 12 && !p.seenOften } // its devices have keys of their own
 func (p plan) hasGrace() bool       { return p.grace > 0 }
 func (p plan) ends() bool           { return p.expires > 0 }
 func (p plan) endsInDays() bool     { return p.expires > 24*time.Hour && p.expires < 72*time.Hour }
@@ -186,7 +186,7 @@ type operation struct {
 }
 
 // work is what one client does: it goes to a node at random, with each question
-// anew, unless the license is watched. Client 0 creates the license, and client 1 may come before that.
+// anew, unless the license is seen often. Client 0 creates the license, and client 1 may come before that.
 func (r *run) work(l *license, number int) {
 	random := r.random(l.name, uint64(number))
 	client := r.newClient()
@@ -202,7 +202,7 @@ func (r *run) work(l *license, number int) {
 		}
 		client = r.ask(l, client, number, l.question(r, number, random), random)
 		switch {
-		case l.watched:
+		case l.seenOften:
 			time.Sleep(time.Duration(random.IntN(10_000)) * time.Microsecond)
 		case random.IntN(3) == 0:
 			time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
@@ -228,13 +228,13 @@ func (r *run) prepare(l *license, client int, random *rand.Rand) int {
 	return client
 }
 
-// isWatcher reports whether a client of a watched license only activates the devices that were bound first, at one
-// node, while other clients change the license at other nodes. So that node often stores when devices were seen, and
-// its memory of the license grows old meanwhile.
-func (l *license) isWatcher(number int) bool { return l.watched && number%3 != 2 }
+// onlyActivates reports whether a client of a license that is seen often only activates the devices that were bound
+// first, at one node, while other clients change the license at other nodes. So that node often stores when devices
+// were seen, and its memory of the license grows old meanwhile.
+func (l *license) onlyActivates(number int) bool { return l.seenOften && number%3 != 2 }
 
 func (l *license) question(r *run, number int, random *rand.Rand) input {
-	if l.isWatcher(number) {
+	if l.onlyActivates(number) {
 		return input{Key: l.key, Action: activate, Device: random.IntN(l.bound)}
 	}
 	if l.reissues && number == 0 {
@@ -295,9 +295,9 @@ const (
 func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) int {
 	slots := r.slotsFor(l)
 	switch {
-	case l.isWatcher(number):
+	case l.onlyActivates(number):
 		slots = slots[:1]
-	case l.watched:
+	case l.seenOften:
 		slots = slots[1:]
 	}
 	p := anyOf(slots, random)
@@ -305,7 +305,7 @@ func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) i
 	if in.Action == create {
 		p, limit = r.maker, patience
 	}
-	if !l.watched && random.IntN(20) == 0 {
+	if !l.seenOften && random.IntN(20) == 0 {
 		limit = time.Duration(1 + random.IntN(int(impatience)))
 	}
 	var op operation
@@ -333,8 +333,8 @@ func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) i
 	return client
 }
 
-// anyone picks a node that lives.
-func (r *run) anyone(random *rand.Rand) *process { return anyOf(r.slots, random) }
+// anyProcess picks a node that lives.
+func (r *run) anyProcess(random *rand.Rand) *process { return anyOf(r.slots, random) }
 
 func anyOf(slots []*slot, random *rand.Rand) *process {
 	for {

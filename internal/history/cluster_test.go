@@ -163,7 +163,7 @@ func (r *run) start(s *slot) (*process, error) {
 		cfg.Budget = licensing.Budget{Bytes: budgetBytes}
 	}
 	if r.way.on && !p.doubt {
-		if err := p.meet(r); err != nil {
+		if err := p.connectPeers(r); err != nil {
 			return nil, err
 		}
 		cfg.Peers, cfg.Self, cfg.YieldAfter, cfg.HopMargin = troubled{p}, p.opened.Incarnation(), 1, hopMargin

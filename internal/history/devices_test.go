@@ -99,9 +99,9 @@ func inactivePlans() []plan {
 
 // idle is what decides about inactive devices, by the rules alone. What the answers do not show is a span.
 type idle struct {
-	removed bool            // they are removed
-	seen    [leasePool]span // when the bound devices were last seen, as stored
-	stamp   span            // the last
+	removed    bool            // they are removed
+	seen       [leasePool]span // when the bound devices were last seen, as stored
+	leaseClock span            // as of licensing.License.LeaseClock
 }
 
 // ofIdle reports whether a question to a license that loses inactive devices depends on them.
@@ -119,7 +119,7 @@ func (s state) stepIdle(in input, out output) (states []state) {
 	if lost {
 		now = span{now.from - lateFar, now.to + lateFar}
 	}
-	at := span{max(now.from, s.idle.stamp.from), max(now.to, s.idle.stamp.to)}
+	at := span{max(now.from, s.idle.leaseClock.from), max(now.to, s.idle.leaseClock.to)}
 	bit := uint64(1) << in.Device
 	leads := func(n state, reason, invalid licensing.Reason, removed bool) {
 		switch {
@@ -166,12 +166,12 @@ func (s state) stepIdle(in input, out output) (states []state) {
 			if s.idle.seen[d].from <= since.to && s.longest(d) {
 				n := s
 				n.devices = others &^ (1 << d)
-				n.idle.stamp = at
+				n.idle.leaseClock = at
 				leads(n.takes(in.Device, now, out), "", "", false)
 			}
 		}
 		if none {
-			s.idle.stamp.to = max(s.idle.stamp.to, at.to) // perhaps it was looked at
+			s.idle.leaseClock.to = max(s.idle.leaseClock.to, at.to) // perhaps it was looked at
 			leads(s, licensing.ReasonDeviceLimitReached, "", false)
 		}
 	}
@@ -229,8 +229,8 @@ func (s state) change(device int) (state, bool) {
 	return s, true
 }
 
-// idle: no device was last seen before the time that the license says, and neither that time of a device nor the stamp
-// moves back. The device that goes because it is inactive was not seen for longest; lapsed compares the time.
+// idle: no device was last seen before the time that the license says, and neither that time of a device nor the lease
+// clock moves back. The device that goes because it is inactive was not seen for longest; lapsed compares the time.
 func (i *inspection) idle(key licensing.LicenseKey, states []*licenseAt, ops []operation) {
 	for n, s := range states {
 		if s.inactiveAfter == 0 {
@@ -249,8 +249,8 @@ func (i *inspection) idle(key licensing.LicenseKey, states []*licenseAt, ops []o
 			continue
 		}
 		before := states[n-1]
-		if s.stamp < before.stamp {
-			i.add("idle", "%s: the stamp went from %d to %d: %s", key, before.stamp, s.stamp, s)
+		if s.leaseClock < before.leaseClock {
+			i.add("idle", "%s: the lease clock went from %d to %d: %s", key, before.leaseClock, s.leaseClock, s)
 		}
 		for gone := range before.devices {
 			if s.devices[gone] != 0 || i.run.removedAt(ops, states, s.revision, gone) {
@@ -407,7 +407,7 @@ func TestModelOfDevices(t *testing.T) {
 		{"a device that was seen later", false, history{loses(2), at(1, 2, bind(0), after(ok(1, 2), 0)),
 			at(3, 4, bind(1), after(ok(2, 2), 1)), at(5, 6, bind(2), after(ok(2, 2), 2*day)),
 			at(7, 8, ask(get), after(ok(2, 2).listing(5), 2*day))}},
-		{"by the stamp", true, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
+		{"by the lease clock", true, history{loses(1), at(1, 2, bind(0), after(ok(1, 1), 0)),
 			at(3, 4, bind(1), after(ok(1, 1), 3*day)), at(5, 6, bind(0), after(full(1, 1), 3*day)),
 			at(7, 8, unbind(1), after(ok(0, 1).removed(), 0)), at(9, 10, bind(0), after(ok(1, 1), day)),
 			at(11, 12, bind(1), after(ok(1, 1), day))}},

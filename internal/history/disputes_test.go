@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 
 const (
 	// disputedOrders are the orders of a history whose payments the buyers dispute.
-	disputedOrders = 2
+	disputedOrders = 3
+	// manyDisputed is how many licenses the last of these orders is for: two transactions change the others.
+	manyDisputed = 11
 	// rulings is how often the bank changes each dispute.
 	rulings = 7
 )
@@ -107,18 +110,27 @@ func (b *till) paid(orderNo string) (payment.State, bool) {
 }
 
 // dispute makes orders whose buyers pay and then dispute the payment. The bank decides, and changes its mind. Callbacks
-// are lost, doubled and late. Meanwhile the shop suspends the license of one of the orders.
+// are lost, doubled and late. Meanwhile the shop suspends the last license of two of the orders.
 func (r *run) dispute() {
 	var group sync.WaitGroup
 	for number := range disputedOrders {
 		group.Go(func() {
 			random := r.random("disputed", uint64(number))
-			order, made := r.pressed(random, "pro", "disputed", number, 200+number)
+			quantity := 1
+			if number == disputedOrders-1 {
+				quantity = manyDisputed
+			}
+			order, made := r.pressed(random, "pro", "disputed", number, 200+number, quantity)
 			if !made {
 				return
 			}
+			if quantity > 1 {
+				r.mu.Lock()
+				r.many[order.OrderNo] = true
+				r.mu.Unlock()
+			}
 			var late sync.WaitGroup
-			if number == 0 {
+			if number != 1 {
 				late.Go(func() { r.suspendSold(order.OrderNo) })
 			}
 			paid, found := r.till.paid(order.OrderNo)
@@ -136,14 +148,14 @@ func (r *run) dispute() {
 					})
 				}
 				for range random.IntN(3) {
-					wait, p := time.Duration(random.IntN(20))*time.Millisecond, r.anyone(random)
+					wait, p := time.Duration(random.IntN(20))*time.Millisecond, r.anyProcess(random)
 					late.Go(func() {
 						time.Sleep(wait)
 						called(p)
 					})
 				}
 				if random.IntN(4) > 0 { // else all callbacks about this ruling are late, or lost
-					called(r.anyone(random))
+					called(r.anyProcess(random))
 				}
 			}
 			late.Wait()
@@ -152,7 +164,7 @@ func (r *run) dispute() {
 	group.Wait()
 }
 
-// suspendSold suspends the license of an order, as the shop does, once the order has a license.
+// suspendSold suspends the last license of an order, as the shop does, once the order has its licenses.
 func (r *run) suspendSold(orderNo string) {
 	random := r.random("suspend sold")
 	for range 10 {
@@ -166,8 +178,9 @@ func (r *run) suspendSold(orderNo string) {
 		case !paid.LicenseKey.IsZero():
 			r.transact(random, deed{What: "suspend", Order: orderNo},
 				func(ctx context.Context, p *process) (licensing.Order, error) {
-					_, err := p.node.Do(ctx, licensing.LicenseRef(paid.LicenseKey), licensing.SuspendLicense{
-						Target: licensing.Target{Key: paid.LicenseKey}, Reason: "fraud",
+					key := testKeys.OrderKey(&paid, paid.Issued()-1)
+					_, err := p.node.Do(ctx, licensing.LicenseRef(key), licensing.SuspendLicense{
+						Target: licensing.Target{Key: key}, Reason: "fraud",
 					})
 					return paid, err
 				})
@@ -233,7 +246,7 @@ func (i *inspection) disputed(orderNo string) bool {
 }
 
 // disputes: no answer about a dispute replaces a newer answer. The order names exactly the disputes that are open. An
-// open dispute suspends the license, unless it is of a second payment, and the end of the last one ends that, but no
+// open dispute suspends the licenses, unless it is of a second payment, and the end of the last one ends that, but no
 // suspension by the shop.
 func (i *inspection) disputes(t *timeline) {
 	byOrder, last := map[string][]disputeAt{}, map[string]disputeAt{}
@@ -244,7 +257,7 @@ func (i *inspection) disputes(t *timeline) {
 		slices.SortFunc(writes, func(a, b disputeAt) int { return int(a.revision - b.revision) })
 		suspended, states := t.suspends(i.run, number), t.orders[number]
 		var open, holding []string
-		for _, w := range writes {
+		for n, w := range writes {
 			if before := last[w.id]; w.answers != before.answers+1 || w.fee < before.fee {
 				i.add("disputes", "%s: an older answer replaces a newer answer: %+v, then %+v", number, before, w)
 			}
@@ -264,12 +277,18 @@ func (i *inspection) disputes(t *timeline) {
 			if !slices.Equal(slices.Sorted(slices.Values(open)), slices.Sorted(strings.FieldsSeq(o.disputes))) {
 				i.add("disputes", "%s has the open disputes %v: %+v", number, open, o)
 			}
-			l, held := t.licenseAt(o.key.ID(), w.revision), len(holding) > 0
-			if l == nil || l.revoked == 0 && held != (l.suspended != 0) && (held || suspended == 0) {
-				i.add("disputes", "%s has the open disputes %v, and its license is %s", number, holding, l)
+			for _, s := range states[later-1:] {
+				if n+1 < len(writes) && s.revision >= writes[n+1].revision {
+					break
+				}
+				i.suspension(t, number, s, max(s.revision, w.revision), len(holding) > 0, suspended != 0)
 			}
 		}
-		for _, l := range t.licenses[states[len(states)-1].key.ID()] {
+		shops := states[len(states)-1].key
+		if keys := states[len(states)-1].keys(i.run.owner); len(keys) > 0 {
+			shops = keys[len(keys)-1]
+		}
+		for _, l := range t.licenses[shops.ID()] {
 			if suspended != 0 && l.revision > suspended && l.suspended == 0 && l.revoked == 0 {
 				i.add("disputes", "the shop has suspended the license of %s, and then it is %s", number, l)
 			}
@@ -288,15 +307,38 @@ func (i *inspection) disputes(t *timeline) {
 	}
 }
 
-// suspends returns the revision after which the shop has suspended the license of an order; 0: it has not, or no answer
-// says so.
-func (t *timeline) suspends(r *run, orderNo string) int64 {
-	for _, d := range r.deeds {
-		if d.What == "suspend" && d.Order == orderNo && d.Out.Verdict == accepted {
-			return d.After
+// suspension: at a revision, the licenses of an order are suspended exactly if an open dispute suspends them, except
+// the licenses that must still get a change, and the last license if the shop suspends it.
+func (i *inspection) suspension(
+	t *timeline, number string, o *orderAt, revision int64, disputed, byShop bool,
+) {
+	keys := o.keys(i.run.owner)
+	for n, key := range keys {
+		if n > 0 && o.othersFrom > 0 && n >= o.othersFrom {
+			break
+		}
+		l := t.licenseAt(key.ID(), revision)
+		if shops := byShop && n == len(keys)-1; l == nil ||
+			l.revoked == 0 && disputed != (l.suspended != 0) && (disputed || !shops) {
+			i.add("disputes", "a dispute suspends the licenses of %s: %t, and its license %d is %s: %+v", number,
+				disputed, n, l, o)
 		}
 	}
-	return 0
+}
+
+// suspends returns the revision after which the shop has suspended the last license of an order; 0: it has not. If no
+// answer says whether it has, suspends returns a revision after all others.
+func (t *timeline) suspends(r *run, orderNo string) (after int64) {
+	for _, d := range r.deeds {
+		switch {
+		case d.What != "suspend" || d.Order != orderNo:
+		case d.Out.Verdict == accepted:
+			return d.After
+		case d.Out.Verdict == unknown:
+			after = math.MaxInt64
+		}
+	}
+	return after
 }
 
 // refundsOf returns the writes of disputes of orders as writes of refunds: a lost dispute counts as a refund. An answer

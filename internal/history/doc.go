@@ -1,8 +1,8 @@
-// Package history checks the guarantees of the service under faults. It holds only tests. Clients work on a few
+// Package history checks the guarantees of the service under faults. It contains only tests. Clients work on a few
 // licenses and orders through several nodes while requests to etcd fail, nodes are killed and paused, and clocks are
 // wrong. The tests record each request and its answer: a history. A history is correct if the rules of a license
 // explain all answers in some order of the operations (linearizability, checked with porcupine), and explain every
-// revision that etcd has held.
+// revision that etcd has had.
 //
 // docs/explanation/correctness.md says what the tests check and how to run them longer. Package loadtest/run proves the
 // same for a load from outside, without a model.
@@ -43,7 +43,7 @@
 //	model_cases_test.go       histories that the model must accept or reject
 //	unknown_test.go           which operations of unknown outcome can have had an effect
 //	ends_test.go              the ends of licenses by time, and their events
-//	revisions_test.go         every revision that etcd has held, read back
+//	revisions_test.go         every revision that etcd has had, read back
 //	invariants_test.go        what must hold between two revisions of a license
 //	invariants_orders_test.go the same for orders
 //	invariants_events_test.go the same for events

@@ -62,15 +62,16 @@ func (p *process) sweepInDoubt() {
 }
 
 // doubt: no revision that the doubtful node has written gives or renews a lease, binds a device to a license that loses
-// inactive devices, moves the stamp or records an end. It follows that the node has removed no device by its clock: see
-// lapsed.
+// inactive devices, moves the lease clock or records an end. It follows that the node has removed no device by its
+// clock: see lapsed.
 func (i *inspection) doubt(key licensing.LicenseKey, states []*licenseAt) {
 	for n, s := range states[1:] {
 		before := states[n]
 		if !s.recordWritten || !i.run.doubts[s.writers[0].by] {
 			continue
 		}
-		if s.stamp != before.stamp || s.endRecorded != before.endRecorded || s.graceRecorded != before.graceRecorded {
+		if s.leaseClock != before.leaseClock || s.endRecorded != before.endRecorded ||
+			s.graceRecorded != before.graceRecorded {
 			i.add("doubt", "%s: a node acted by a clock in doubt: %s, then %s", key, before, s)
 		}
 		for id, end := range s.ends {

@@ -60,7 +60,7 @@ func (r *run) noteEnd(at recordedEnd, began, now time.Duration, landed bool) {
 const sweepTime = 2 * time.Second
 
 // ends lists the records of ends as operations: each makes its license expired for every clock, or its grace over. What
-// etcd has held shows that an end was recorded, and the commits show when.
+// etcd has had shows that an end was recorded, and the commits show when.
 func (r *run) ends(t *timeline) (list []operation) {
 	var last time.Duration
 	for _, op := range r.operations {

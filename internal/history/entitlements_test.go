@@ -19,7 +19,7 @@ func (r *run) price() {
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 		put := licensing.PutProduct{ID: "pro", Owner: r.owner, Terms: licensing.DefaultTerms(),
 			Entitlements: licensing.Entitlements(fmt.Sprintf(`{"price":%d}`, n))}
-		p := r.anyone(random)
+		p := r.anyProcess(random)
 		reach(r, p, patience, func(ctx context.Context) error {
 			_, _, err := p.node.PutProduct(ctx, put)
 			return err
@@ -33,7 +33,7 @@ type productAt struct {
 	version  licensing.TermsVersion
 }
 
-// entitled reads what a license's metadata key holds as its own entitlements.
+// entitled reads what a license's metadata key contains as its own entitlements.
 func entitled(note string) (licensing.Entitlements, error) {
 	if note == "" {
 		return "", nil

@@ -74,5 +74,5 @@ func (s *etcdServer) close() {
 // socket returns the path of a socket.
 func (s *etcdServer) socket(name string) string { return filepath.Join(s.dir, name+".sock") }
 
-// revision is the newest that etcd holds.
+// revision is the newest that etcd contains.
 func (s *etcdServer) revision() int64 { return s.etcd.Server.KV().Rev() }

@@ -61,7 +61,7 @@ type latestAt struct {
 	sequence uint64
 }
 
-// eventsOf holds the events of one record in one revision.
+// eventsOf contains the events of one record in one revision.
 type eventsOf struct {
 	location, before eventLocation // before: of the record's events before
 	revision         int64
@@ -289,7 +289,7 @@ func (f *follower) read(ctx context.Context, db store.Events) (more bool, err er
 // follow reads the feed until ctx ends.
 func (f *follower) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		p := f.run.anyone(f.random)
+		p := f.run.anyProcess(f.random)
 		if more, err := f.read(p.life, p.opened); err == nil && more {
 			continue
 		}

@@ -30,7 +30,7 @@ func (r *run) importKeys(importer int) {
 		}
 		for range 5 {
 			d := deed{What: "import", External: number}
-			r.askGrant(r.anyone(random), &d, in)
+			r.askGrant(r.anyProcess(random), &d, in)
 			r.noteDeed(d)
 			if d.Out.Verdict == accepted || d.Out.Verdict == refused {
 				break

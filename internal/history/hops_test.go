@@ -49,8 +49,8 @@ const (
 	hopMargin   = 25 * time.Millisecond
 )
 
-// meet lets a process call the others. It comes before its node is made.
-func (p *process) meet(r *run) error {
+// connectPeers lets a process call the others. It comes before its node is made.
+func (p *process) connectPeers(r *run) error {
 	ring, err := testRing()
 	if err != nil {
 		return err

@@ -106,17 +106,19 @@ func (i *inspection) orders(t *timeline) {
 	}
 }
 
-// refunded: the licenses of an order are revoked in the revision that refunds the
-// order, if they were not before.
+// refunded: the first license of an order is revoked in the revision that refunds the order, if it was not before, and
+// the others by the end.
 func (i *inspection) refunded(number string, states []*orderAt, t *timeline) {
-	for _, s := range states {
+	for n, s := range states {
 		if s.refunded == 0 {
 			continue
 		}
-		for _, key := range s.keys(i.run.owner) {
-			revoked := slices.ContainsFunc(t.licenses[key.ID()],
-				func(l *licenseAt) bool { return l.revoked != 0 && l.revision <= s.revision })
-			if !revoked {
+		last := n == len(states)-1
+		for at, key := range s.keys(i.run.owner) {
+			revoked := slices.ContainsFunc(t.licenses[key.ID()], func(l *licenseAt) bool {
+				return l.revoked != 0 && (l.revision <= s.revision || at > 0)
+			})
+			if !revoked && (at == 0 || last) {
 				i.add("orders", "%s was refunded, and its license %s was not revoked with that: %+v", number, key, s)
 			}
 		}

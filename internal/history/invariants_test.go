@@ -16,7 +16,7 @@ type violation struct {
 	text  string
 }
 
-// inspection holds a run's history against the revisions that etcd had.
+// inspection compares a run's history with the revisions that etcd had.
 type inspection struct {
 	run  *run
 	list []violation
@@ -374,12 +374,12 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 		case activate:
 			stands := func(s *licenseAt) bool { return s.devices[id] == op.BoundAt && s.ends[id] >= op.Out.Lease.End }
 			lapsed := func(s *licenseAt) bool { return l.lapsedAtOnce(op, s) && i.run.activatedMeanwhile(op, ops) }
-			if !held(stands) && !held(lapsed) && !i.run.undone(op, remove, ops) && !i.run.overtaken(op, l, ops) {
+			if !held(stands) && !held(lapsed) && !i.run.canBeUndone(op, remove, ops) && !i.run.overtaken(op, l, ops) {
 				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id,
 					op.BoundAt, op.Before, op.After)
 			}
 		case remove:
-			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !i.run.undone(op, activate, ops) &&
+			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !i.run.canBeUndone(op, activate, ops) &&
 				!i.run.overtaken(op, l, ops) {
 				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before,
 					op.After)
@@ -389,9 +389,10 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 				continue // the time may matter; the model has it
 			}
 			bound := op.Out.Invalid == ""
-			lapsed := func(s *licenseAt) bool { return s.leased && s.ends[id] <= max(op.Out.Clock.to, s.stamp) }
+			lapsed := func(s *licenseAt) bool { return s.leased && s.ends[id] <= max(op.Out.Clock.to, s.leaseClock) }
 			if !held(func(s *licenseAt) bool { return (s.devices[id] != 0) == bound || !bound && lapsed(s) }) &&
-				!i.run.undone(op, activate, ops) && !i.run.undone(op, remove, ops) && !i.run.overtaken(op, l, ops) {
+				!i.run.canBeUndone(op, activate, ops) && !i.run.canBeUndone(op, remove, ops) &&
+				!i.run.overtaken(op, l, ops) {
 				i.add("acknowledged", "%s: %s was %s, which it never was between revisions %d and %d", l.key, id,
 					op.Out, op.Before, op.After)
 			}
@@ -407,9 +408,10 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 	}
 }
 
-// undone reports whether an operation on the same device at the same time can have undone op before op was stored: at
-// the same process, or, if commands hop, at any process. A command adrift goes on after its caller has its answer.
-func (r *run) undone(op operation, by action, ops []operation) bool {
+// canBeUndone reports whether an operation on the same device at the same time can have undone op before op was
+// stored: at the same process, or, if commands hop, at any process. A command adrift goes on after its caller has its
+// answer.
+func (r *run) canBeUndone(op operation, by action, ops []operation) bool {
 	return slices.ContainsFunc(ops, func(other operation) bool {
 		return other.In.Action == by && other.In.Device == op.In.Device && (other.Process == op.Process || r.way.on) &&
 			other.Call <= op.Return && (other.Return >= op.Call || other.Adrift)

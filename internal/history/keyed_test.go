@@ -32,7 +32,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 	change := service.LicenseChange{Key: in.Key, Command: licenseCommand(in), Once: once}
 	more := random.IntN(2)
 	for try := 0; try < keyedTries; try++ {
-		p := r.anyone(random)
+		p := r.anyProcess(random)
 		op.Process = p.number
 		type answer struct {
 			view     *store.LicenseView

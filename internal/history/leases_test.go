@@ -25,11 +25,11 @@ const lateClock = int64(time.Hour / time.Millisecond)
 
 // leases are the leases of a license by the rules alone. What the answers do not show is a span.
 type leases struct {
-	length  int64           // milliseconds; 0: devices are bound until they are removed
-	longest int64           // that a device may ask for
-	ends    [leasePool]span // of the devices that have an entry
-	seen    [leasePool]span // when these leases were given, or last renewed and stored, by the clock of a node
-	stamp   span            // the last
+	length     int64           // milliseconds; 0: devices are bound until they are removed
+	longest    int64           // that a device may ask for
+	ends       [leasePool]span // of the devices that have an entry
+	seen       [leasePool]span // when these leases were given, or last renewed and stored, by the clock of a node
+	leaseClock span            // as of licensing.License.LeaseClock
 }
 
 // lengthFor returns the length of the lease of a device that asks for a length; 0: it asks for none.
@@ -59,7 +59,7 @@ func (s state) ofLeases(in input) bool {
 
 // stepLeases is step for a license with leases.
 func (s state) stepLeases(in input, out output) []state {
-	at := span{max(out.Clock.from, s.leases.stamp.from), max(out.Clock.to, s.leases.stamp.to)}
+	at := span{max(out.Clock.from, s.leases.leaseClock.from), max(out.Clock.to, s.leases.leaseClock.to)}
 	lost := out.Verdict == unknown
 	if lost {
 		at.to += lateClock
@@ -138,8 +138,8 @@ func (s state) stepLeases(in input, out output) []state {
 				leads(s.leased(in, at, out), "", "", false)
 			}
 			if most >= s.max {
-				n := s // lapsed leases may have gone, which shows by the stamp only
-				n.leases.stamp.to = max(n.leases.stamp.to, at.to)
+				n := s // lapsed leases may have gone, which shows by the lease clock only
+				n.leases.leaseClock.to = max(n.leases.leaseClock.to, at.to)
 				leads(n, licensing.ReasonDeviceLimitReached, "", false)
 			}
 		}
@@ -223,7 +223,7 @@ func (s state) renewals(in input, out output, at, end span) (list []state) {
 	if at.to+length-end.from >= step {
 		moved := s
 		moved.leases.ends[in.Device] = span{at.from + length, at.to + length}
-		moved.leases.stamp = at
+		moved.leases.leaseClock = at
 		seen := &moved.leases.seen[in.Device]
 		now := s.seenNow(out)
 		*seen = span{max(seen.from, now.from), max(seen.to, now.to)}
@@ -274,7 +274,7 @@ func (s state) leased(in input, at span, out output) state {
 	s.devices |= 1 << in.Device
 	s.leases.ends[in.Device] = span{at.from + length, at.to + length}
 	s.leases.seen[in.Device] = s.seenNow(out)
-	s.leases.stamp = at
+	s.leases.leaseClock = at
 	if s.activated == (span{}) {
 		s.activated = out.Clock
 		if out.Verdict == unknown {
@@ -385,9 +385,9 @@ func (l *license) givingBack(random *rand.Rand) input {
 	return in
 }
 
-// leases: the end of a lease never moves back, nor does the stamp. An entry goes only if an operation removes it, or if
-// the swap's stamp is at least its end plus the guard; see also changes. A device that comes again after its lease has
-// lapsed gets another entry. No lease ends before the bound.
+// leases: the end of a lease never moves back, nor does the lease clock. An entry goes only if an operation removes it,
+// or if the swap's lease clock is at least its end plus the guard; see also changes. A device that comes again after
+// its lease has lapsed gets another entry. No lease ends before the bound.
 func (i *inspection) leases(key licensing.LicenseKey, states []*licenseAt) {
 	var before *licenseAt
 	for _, s := range states {
@@ -405,8 +405,8 @@ func (i *inspection) leases(key licensing.LicenseKey, states []*licenseAt) {
 		if len(s.ends) != len(s.devices) {
 			i.add("leases", "%s: %d of %d devices have leases: %s", key, len(s.ends), len(s.devices), s)
 		}
-		if before != nil && s.stamp < before.stamp {
-			i.add("leases", "%s: the stamp went from %d to %d: %s", key, before.stamp, s.stamp, s)
+		if before != nil && s.leaseClock < before.leaseClock {
+			i.add("leases", "%s: the lease clock went from %d to %d: %s", key, before.leaseClock, s.leaseClock, s)
 		}
 		before = s
 	}
@@ -416,11 +416,11 @@ func (i *inspection) leases(key licensing.LicenseKey, states []*licenseAt) {
 // because the device comes again: its lease has lapsed, or the device is inactive.
 func (before *licenseAt) lapsed(id string, s *licenseAt) (may, again bool) {
 	if s.inactiveAfter != 0 {
-		inactive := s.stamp >= before.seen[id]+s.inactiveAfter+seenMargin
+		inactive := s.leaseClock >= before.seen[id]+s.inactiveAfter+seenMargin
 		return inactive, inactive
 	}
 	end := before.ends[id]
-	return s.leased && s.stamp >= end+leaseGuard, s.leased && s.stamp >= end
+	return s.leased && s.leaseClock >= end+leaseGuard, s.leased && s.leaseClock >= end
 }
 
 // TestModelOfLeases shows the model small histories of a license with leases of ten minutes.
@@ -564,9 +564,9 @@ func (t *timeline) lapses() (count int) {
 }
 
 // lapsedAtOnce reports whether a new lease had lapsed when it was taken: another node's clock was ahead by more than
-// the lease, and has left its stamp. Another activation in the same turn may take the slot.
+// the lease, and has left its lease clock. Another activation in the same turn may take the slot.
 func (l *license) lapsedAtOnce(op operation, s *licenseAt) bool {
-	return l.lease != 0 && s.stamp > op.BoundAt+cmp.Or(min(op.In.Lease, s.longest), s.lease)
+	return l.lease != 0 && s.leaseClock > op.BoundAt+cmp.Or(min(op.In.Lease, s.longest), s.lease)
 }
 
 // uncounted is a store whose node renews lapsed leases that are gone, as if they were still there.
@@ -576,10 +576,10 @@ func uncounted(s *store.Snapshot) {
 		return
 	}
 	for _, entry := range s.Record.Devices {
-		if !entry.Bound && !l.Stamp.IsZero() {
+		if !entry.Bound && !l.LeaseClock.IsZero() {
 			entry.Bound = true
-			entry.Device.BoundAt, entry.Device.LastSeenAt = l.Stamp, l.Stamp
-			entry.Device.LeaseEnd = l.Stamp.Add(time.Millisecond)
+			entry.Device.BoundAt, entry.Device.LastSeenAt = l.LeaseClock, l.LeaseClock
+			entry.Device.LeaseEnd = l.LeaseClock.Add(time.Millisecond)
 			l.CurrentDevices++
 		}
 	}
@@ -599,12 +599,12 @@ func hasty(s *store.Snapshot) {
 	}
 }
 
-// unstamped is a store that keeps a license's first stamp: a fast clock leaves no trace.
-type unstamped struct{ store.Store }
+// sameLeaseClock is a store that keeps a license's first lease clock: a fast clock leaves no trace.
+type sameLeaseClock struct{ store.Store }
 
-func (u unstamped) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if l := change.Writes[0].Record.License; l != nil && l.Lease.Leased() && !l.Stamp.IsZero() {
-		l.Stamp = l.ActivatedAt
+func (u sameLeaseClock) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if l := change.Writes[0].Record.License; l != nil && l.Lease.Leased() && !l.LeaseClock.IsZero() {
+		l.LeaseClock = l.ActivatedAt
 	}
 	return u.Store.Commit(ctx, change)
 }

@@ -104,7 +104,7 @@ type output struct {
 	Devices uint64 `json:",omitempty"` // get
 	Note    int    `json:",omitempty"` // get
 	Grace   bool   `json:",omitempty"` // activate and validate
-	Later   bool   `json:",omitempty"` // its answer holds the facts of a later time
+	Later   bool   `json:",omitempty"` // its answer contains the facts of a later time
 	Doubt   bool   `json:",omitempty"` // the node must not act by its clock
 	// Reissued is when the license got its latest key, as stored: reissue.
 	Reissued int64 `json:",omitempty"`
@@ -331,8 +331,8 @@ func (e effect) explains(in input, out output) (state, bool) {
 		}
 		*latest = span{out.Reissued, out.Reissued}
 	}
-	if s.leases.length != 0 { // activations may have removed leases whose guard had passed by the stamp
-		least, _ := s.counted(s.leases.stamp, leaseGuard, s.devices)
+	if s.leases.length != 0 { // activations may have removed leases whose guard had passed by the lease clock
+		least, _ := s.counted(s.leases.leaseClock, leaseGuard, s.devices)
 		if f.Current < least || f.Current > s.count() {
 			return s, false
 		}

@@ -71,7 +71,8 @@ func (r *run) payMany(order licensing.Order, number, payer int) {
 		})
 }
 
-// issueAll sweeps until all orders for many licenses have their licenses, when all is well again.
+// issueAll sweeps, when all is well again, until all orders for many licenses have their licenses, and these what they
+// must get.
 func (r *run) issueAll(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -90,7 +91,7 @@ func (r *run) issueAll(limit time.Duration) {
 			p := r.slots[0].current()
 			_ = p.node.IssueLicensesDue(ctx)
 			order, err := p.node.Order(ctx, r.owner, number)
-			if err == nil && !order.Issuing() {
+			if err == nil && !order.Issuing() && order.Others == licensing.OthersDone {
 				break
 			}
 			if ctx.Err() != nil {
@@ -159,7 +160,7 @@ func (i *inspection) quantity(number string, before, s *orderAt) {
 // ends reports whether the open refund of an order is of all that is left of its payment.
 func (o *orderAt) ends() bool {
 	whole := o.sums.refunding == 0 // without a number of its own
-	return o.refundDue && (whole || o.sums.refunded+o.sums.refunding >= o.sums.paid)
+	return o.refundDue && (whole || o.sums.ends || o.sums.refunded+o.sums.refunding >= o.sums.paid)
 }
 
 // complete: in the end, a paid order that is not refunded has exactly as many licenses as it is for.
@@ -209,13 +210,20 @@ func (s reseeded) Load(ctx context.Context, wants ...store.Want) ([]store.Snapsh
 	return snapshots, err
 }
 
-// surviving leaves out revocations of licenses other than the first of an order for many.
-type surviving struct{ store.Store }
+// surviving leaves out some changes of licenses other than the first of an order for many: revocations, which follow a
+// refund, or the suspensions of a dispute and their ends.
+type surviving struct {
+	store.Store
+	revocations bool
+}
 
 func (s surviving) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if w := &change.Writes[0]; len(change.Writes) == 1 && w.Ref.Kind == licensing.KindLicense &&
-		w.Record.License != nil && w.Record.License.OrderNo != "" && !w.Record.License.RevokedAt.IsZero() {
-		return store.Outcome{Landed: true}, nil
+	ofPayment := func(w store.Write) bool { return w.Ref.Kind == licensing.KindPayment }
+	if !slices.ContainsFunc(change.Writes, ofPayment) && change.Writes[0].Ref.Kind == licensing.KindOrder {
+		change.Writes = slices.DeleteFunc(slices.Clone(change.Writes), func(w store.Write) bool {
+			l := w.Record.License
+			return l != nil && l.OrderNo != "" && l.RevokedAt.IsZero() != s.revocations
+		})
 	}
 	return s.Store.Commit(ctx, change)
 }

@@ -42,6 +42,7 @@ type refundSums struct {
 	number                    string
 	refunds                   int
 	pending                   bool
+	ends                      bool // the order ends with the open refund, even if less has gone back by then
 }
 
 // updates reports whether a step of a refund leads to these sums that has an event: a refund was made, or the provider
@@ -60,7 +61,8 @@ type refundAt struct {
 }
 
 // refunds: at each revision, the records of an order's refunds add up to what the order says; no more goes back than
-// was paid, and the order becomes refunded exactly when all is back. A refund that is made stays made, or fails.
+// was paid, and the order becomes refunded exactly when all is back, or when the refund of all that was left is made,
+// even if an earlier refund has failed since. A refund that is made stays made, or fails.
 func (i *inspection) refunds(t *timeline) {
 	byOrder := map[string][]refundAt{}
 	for _, writes := range t.refunds {
@@ -73,7 +75,7 @@ func (i *inspection) refunds(t *timeline) {
 		writes := byOrder[number]
 		delete(byOrder, number)
 		slices.SortFunc(writes, func(a, b refundAt) int { return int(a.revision - b.revision) })
-		records, refunded := map[string]refundAt{}, false
+		records, refunded, last := map[string]refundAt{}, false, refundSums{}
 		for _, s := range states {
 			for len(writes) > 0 && writes[0].revision <= s.revision {
 				w := writes[0]
@@ -106,10 +108,15 @@ func (i *inspection) refunds(t *timeline) {
 				sums.pending && sums.number != "" && open != sums.refunding || !sums.pending && open != 0 {
 				i.add("refunds", "%s has the refunds %+v: %+v", number, records, s)
 			}
-			if sums.paid > 0 && (sums.refunded == sums.paid) != (s.refunded != 0) && !refunded {
+			if sums.ends && !(last.ends && last.number == sums.number) && sums.refunded+sums.refunding != sums.paid {
+				i.add("refunds", "a refund of a part ends %s: %+v", number, s)
+			}
+			end, recorded := records[last.number]
+			ended := last.ends && recorded && end.state == "" // the refund that ends the order was made
+			if sums.paid > 0 && (sums.refunded == sums.paid || ended) != (s.refunded != 0) && !refunded {
 				i.add("refunds", "%s is refunded, or all of its money is back: %+v", number, s)
 			}
-			refunded = s.refunded != 0
+			refunded, last = s.refunded != 0, sums
 		}
 		if len(writes) > 0 {
 			i.add("refunds", "refunds of %s were written without their order: %+v", number, writes)

@@ -80,7 +80,7 @@ func (s state) reissues() (n int) {
 	return n
 }
 
-// presents reports whether Apply judges the key that a question presents: what an operator asks for, and removals by an
+// presents reports whether Apply checks the key that a question presents: what an operator asks for, and removals by an
 // operator, name the license as an id does.
 func (in input) presents() bool {
 	return in.Action == activate || in.Action == validate || in.Action == remove && in.ByUser
@@ -117,7 +117,7 @@ func (l *license) reissueOrPresent(in *input, random *mathrand.Rand) {
 // presented returns the key that a question presents, as a node resolves it.
 func (r *run) presented(ctx context.Context, p *process, l *license, in input) (licensing.LicenseKey, error) {
 	switch {
-	case in.presents() && r.bug.unjudged != nil && r.bug.unjudged(l, in):
+	case in.presents() && r.bug.keyUnchecked != nil && r.bug.keyUnchecked(l, in):
 		return in.Key.ID().Key(""), nil
 	case in.Number == 0 || !in.presents():
 		return in.Key, nil

@@ -45,7 +45,7 @@ func (r *run) returnInvoices() {
 	for number := range count {
 		group.Go(func() {
 			random := r.random("returner", uint64(number))
-			order, made := r.pressed(random, "cloud", "returner", number, 400+number)
+			order, made := r.pressed(random, "cloud", "returner", number, 400+number, 1)
 			if !made {
 				return
 			}
@@ -94,14 +94,14 @@ func (c *returner) called(object payment.Object) {
 		})
 	}
 	for range c.random.IntN(3) {
-		wait, p := time.Duration(c.random.IntN(10))*time.Millisecond, c.anyone(c.random)
+		wait, p := time.Duration(c.random.IntN(10))*time.Millisecond, c.anyProcess(c.random)
 		c.late.Go(func() {
 			time.Sleep(wait)
 			call(p)
 		})
 	}
 	if c.random.IntN(4) > 0 {
-		call(c.anyone(c.random))
+		call(c.anyProcess(c.random))
 	}
 }
 
@@ -343,7 +343,7 @@ func nothingLost(writes []store.Write) {
 func takenTwice(writes []store.Write) {
 	eachLoss(writes, func(_ *licensing.Payment, at int) {
 		for i := range writes {
-			if l := writes[i].Record.License; l != nil && writes[at].Record.Payment.Whole() {
+			if l := writes[i].Record.License; l != nil && writes[at].Record.Payment.FullyReturned() {
 				shorter := *l
 				shorter.ExpiresAt = l.ExpiresAt.AddDate(0, -1, 0)
 				writes[i].Record.License = &shorter
@@ -371,7 +371,7 @@ type unshortened struct{ store.Store }
 func (s unshortened) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	writes := change.Writes
 	eachReturn(writes, func(at int) {
-		if writes[at].Record.Payment.Whole() {
+		if writes[at].Record.Payment.FullyReturned() {
 			change.Writes = slices.DeleteFunc(slices.Clone(writes),
 				func(w store.Write) bool { return w.Ref.Kind == licensing.KindLicense })
 		}

@@ -18,7 +18,7 @@ import (
 	"licet/licensing"
 )
 
-// What etcd holds is read here without kv's help, from the documented layout:
+// What etcd contains is read here without kv's help, from the documented layout:
 // a reader that shared kv's mistakes would not see them.
 
 // licenseAt is a license as one revision left it.
@@ -37,7 +37,7 @@ type licenseAt struct {
 	devices                           map[string]int64 // id → bound_at
 	leased                            bool
 	lease, longest                    int64 // lengths of its leases
-	stamp, leasesUntil                int64
+	leaseClock, leasesUntil           int64
 	ends                              map[string]int64 // id → the end of its lease
 	seen                              map[string]int64 // id → when it was last seen
 	inactiveAfter, seenFrom           int64            // 0: it loses no inactive devices
@@ -69,6 +69,7 @@ type orderAt struct {
 	attempt                  int                       // of the latest checkout
 	checkout                 string
 	quantity, issued         int
+	othersFrom               int // the first license besides the first one that must still change; 0: none must
 	seed                     licensing.KeySeed
 	refundDue                bool
 	fee                      int64 // the sum of the known fees
@@ -93,7 +94,7 @@ type writer struct {
 	swap uint64
 }
 
-// timeline is every state that etcd ever held of a run's records.
+// timeline is every state that etcd ever had of a run's records.
 type timeline struct {
 	account  string
 	licenses map[licensing.LicenseID][]*licenseAt
@@ -521,11 +522,11 @@ func (l *licenseAt) decode(m message) error {
 	l.spilled = m.varints[8] != 0
 	l.terms, l.own = licensing.TermsVersion(m.varints[30]), licensing.TermsVersion(m.varints[31])
 	l.writers = m.writers()
-	l.leased, l.stamp, l.leasesUntil = m.varints[32] != 0, m.milliAfter(34, created), m.milliAfter(35, created)
+	l.leased, l.leaseClock, l.leasesUntil = m.varints[32] != 0, m.milliAfter(34, created), m.milliAfter(35, created)
 	l.lease, l.longest = 1000*int64(m.varints[32]), 1000*int64(cmp.Or(m.varints[33], m.varints[32]))
 	if l.matched = m.varints[43] != 0; len(m.bytes[40]) > 0 {
 		l.inactiveAfter, l.seenFrom = inactiveAfter, cmp.Or(m.milliAfter(41, created), created)
-		l.stamp = m.milliAfter(42, created)
+		l.leaseClock = m.milliAfter(42, created)
 	}
 	l.devices, l.ends, l.seen = map[string]int64{}, map[string]int64{}, map[string]int64{}
 	for _, entry := range m.bytes[3] {
@@ -577,10 +578,12 @@ func (o *orderAt) decode(value []byte) error {
 	o.sums = refundSums{
 		paid: int64(m.varints[34]), refunded: int64(m.varints[35]), refunding: int64(m.varints[36]),
 		number: m.text(46), refunds: int(m.varints[47]), pending: m.varints[48] != 0,
+		ends: m.varints[70] != 0,
 	}
 	o.billed, o.disputes, o.returns, o.open = m.billed(), m.text(54), m.openReturns(), len(m.bytes[56])
 	o.quantity, o.issued = int(m.varints[37]), int(m.varints[38])
 	copy(o.seed[:], m.text(39))
+	o.othersFrom = int(m.varints[69])
 	o.expired, o.latest = m.milli(16), latest(m.text(24))
 	o.writers = m.writers()
 	return err
@@ -592,7 +595,7 @@ func (l *licenseAt) String() string {
 		l.revision, l.writers[0], l.current, l.max, l.allowedOver, devices, l.activated, l.expires, l.suspended,
 		l.revoked)
 	if l.leased {
-		text += fmt.Sprintf(" leases until %v, stamp %d", l.ends, l.stamp)
+		text += fmt.Sprintf(" leases until %v, lease clock %d", l.ends, l.leaseClock)
 	}
 	return text
 }

@@ -121,7 +121,7 @@ func untilDone[T any](r *run, random *rand.Rand, do func(context.Context, *proce
 		err   error
 	}
 	for range 20 {
-		p := r.anyone(random)
+		p := r.anyProcess(random)
 		given, answered := reach(r, p, patience, func(ctx context.Context) answer {
 			value, err := do(ctx, p)
 			return answer{value, err}
@@ -281,7 +281,7 @@ func (t *timeline) endedRollouts() (count int) {
 }
 
 // rolledOut: once a rollout is done, it has counted each license of the product that was issued before once, and each
-// has had its terms since it began, unless more devices were bound. One revision may hold several changes of a license,
+// has had its terms since it began, unless more devices were bound. One revision may have several changes of a license,
 // and shows what the last of them left, so that the limit that the rollout set may be in an event only. A license has
 // other terms only from a rollout.
 func (i *inspection) rolledOut(t *timeline) {

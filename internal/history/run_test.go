@@ -67,7 +67,7 @@ type run struct {
 	till         *till
 	recordings   map[recordedEnd]recording
 	rolls        map[rolled]recording
-	timeline     *timeline              // what etcd has held
+	timeline     *timeline              // what etcd has had
 	tried        map[licensing.Ref]bool // the licenses that trials have issued
 	starting     map[licensing.Ref]int  // how many commits that issue them are under way
 	wrong        []violation            // found while it was played
@@ -197,8 +197,8 @@ func (r *run) play() error {
 		r.licenses = append(r.licenses, l)
 		r.mu.Unlock()
 	}
-	ctx, calm := context.WithCancel(context.Background())
-	defer calm()
+	ctx, stopFaults := context.WithCancel(context.Background())
+	defer stopFaults()
 	disturbed := make(chan error, 2)
 	go func() { disturbed <- r.disturb(ctx) }()
 	go func() { disturbed <- r.beginEpochs(ctx) }()
@@ -241,9 +241,9 @@ func (r *run) play() error {
 	start(triers, func() { r.tryOut(0, addresses) }, func() { r.tryOut(addresses, addresses+sweptAddresses) },
 		func() { r.tryOut(addresses+sweptAddresses, addresses+sweptAddresses+closedAddresses) })
 	group.Wait()
-	calm()
+	stopFaults()
 	<-following
-	err = errors.Join(<-disturbed, <-disturbed, r.calm())
+	err = errors.Join(<-disturbed, <-disturbed, r.endFaults())
 	r.till.stopFaults()
 	r.balance()
 	r.balanceCheckouts()
@@ -294,8 +294,8 @@ func (r *run) matchCompact() error {
 	return nil
 }
 
-// calm ends all faults, and waits until no write is on its way any more.
-func (r *run) calm() error {
+// endFaults ends all faults, and waits until no write is on its way any more.
+func (r *run) endFaults() error {
 	for _, p := range r.processes {
 		p.faults.on.Store(false)
 	}
@@ -441,7 +441,7 @@ func explaining(operations []operation) []operation {
 }
 
 // history returns the operations to the checker. An operation of unknown outcome may happen at any later time, unless
-// etcd has held no change that can be its effect: without such operations, the search is much shorter.
+// etcd has had no change that can be its effect: without such operations, the search is much shorter.
 func (r *run) history() []porcupine.Operation {
 	var end time.Duration
 	byKey := map[licensing.LicenseKey][]operation{}

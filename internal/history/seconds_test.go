@@ -31,7 +31,7 @@ func (r *run) disputeSecond(random *rand.Rand, paid payment.State) {
 	}
 	for range secondRulings {
 		object, ruled := r.till.rule(paid, true, random)
-		if p := r.anyone(random); ruled && random.IntN(3) > 0 {
+		if p := r.anyProcess(random); ruled && random.IntN(3) > 0 {
 			_, _ = reach(r, p, patience, func(ctx context.Context) error {
 				return r.counter(p).Called(ctx, r.owner, object)
 			})

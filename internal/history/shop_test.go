@@ -36,7 +36,7 @@ func (r *run) transact(
 	random *rand.Rand, d deed, do func(context.Context, *process) (licensing.Order, error),
 ) (licensing.Order, bool) {
 	for range 5 {
-		p := r.anyone(random)
+		p := r.anyProcess(random)
 		type answer struct {
 			order licensing.Order
 			err   error
@@ -244,7 +244,7 @@ const granted = store.MaxNewLicenses + 8
 // grant issues licenses without an order.
 func (r *run) grant() {
 	random := r.random("grant")
-	r.grantAt(func() *process { return r.anyone(random) }, "grant", "pro", granted)
+	r.grantAt(func() *process { return r.anyProcess(random) }, "grant", "pro", granted)
 }
 
 // grantTime is how long after the beginning of a run a grant is given up: machines may be busy with other tests.

@@ -185,7 +185,7 @@ func (r *run) subscribe() {
 	for number := range subscriberCount {
 		group.Go(func() {
 			random := r.random("subscriber", uint64(number))
-			order, made := r.pressed(random, "cloud", "subscriber", number, 100+number)
+			order, made := r.pressed(random, "cloud", "subscriber", number, 100+number, 1)
 			if !made {
 				return
 			}
@@ -194,7 +194,7 @@ func (r *run) subscribe() {
 				for _, object := range r.till.step(order.OrderNo, random) {
 					for range random.IntN(4) {
 						wait := time.Duration(random.IntN(10)) * time.Millisecond
-						p := r.anyone(random)
+						p := r.anyProcess(random)
 						late.Go(func() {
 							time.Sleep(wait)
 							_, _ = reach(r, p, patience, func(ctx context.Context) error {

@@ -111,7 +111,7 @@ func (r *run) tryOut(from, to int) {
 func (r *run) try(address int, device string) {
 	random := r.random("try", uint64(address), uint64(device[len(device)-1]))
 	for range 5 {
-		p := r.anyone(random)
+		p := r.anyProcess(random)
 		d := deed{What: "try", External: address, Device: device, Before: r.etcd.revision(),
 			Call: time.Since(r.started)}
 		type answer struct {
@@ -187,7 +187,7 @@ func (r *run) closeTrial(tried licensing.LicenseKey, closed int) {
 		change = licensing.SuspendLicense{Target: target}
 	}
 	for range 5 {
-		p := r.anyone(random)
+		p := r.anyProcess(random)
 		err, answered := reach(r, p, patience, func(ctx context.Context) error {
 			_, _, err := p.node.ChangeLicense(ctx, r.owner, service.LicenseChange{Key: tried, Command: change})
 			return err

@@ -13,7 +13,7 @@ import (
 
 // A search for an order of a license's operations tries an operation of unknown outcome at every place from its call
 // on, so each such operation can double the time of the search. On a slow machine half of all operations have an
-// unknown outcome, and few of them had an effect. The revisions that etcd has held tell these few.
+// unknown outcome, and few of them had an effect. The revisions that etcd has had tell these few.
 
 // mayHaveHappened reports whether an operation of unknown outcome can have changed its license: in the window of the
 // operation is a change that can be its effect. run.explained checks all changes against the same windows. ops are the
@@ -30,8 +30,8 @@ func (r *run) mayHaveHappened(op operation, l *license, ops []operation) bool {
 		before = s
 	}
 	// One swap may bind a device and remove it again.
-	return op.In.Action == activate && r.undone(op, remove, ops) ||
-		op.In.Action == remove && r.undone(op, activate, ops)
+	return op.In.Action == activate && r.canBeUndone(op, remove, ops) ||
+		op.In.Action == remove && r.canBeUndone(op, activate, ops)
 }
 
 // showsDevices reports whether only activations bind the license's devices, only removals remove them, and each of both

@@ -35,14 +35,16 @@ func (c *Clock) Source() (wall time.Time, elapsed time.Duration) { return c.Now(
 // comparing is the node of comparisons that NewComparison returns.
 var comparing = store.Incarnation{9}
 
-// NewComparison returns a comparison of a clock with the clocks of nodes that tests make up, see MeetNodes.
+// NewComparison returns a comparison of a clock with the clocks of nodes that tests make up, see CompareWith.
 func NewComparison(source clocks.Source) *clocks.Comparison {
 	return clocks.New(clocks.Config{Self: comparing, Clock: source,
 		Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()})
 }
 
-// MeetNodes lets a comparison of NewComparison see other nodes, whose clocks are ahead by some times.
-func MeetNodes(c *clocks.Comparison, ahead ...time.Duration) {
+// CompareWith compares a clock of NewComparison with the clocks of other nodes, whose clocks are ahead by some times.
+// By the monotonic time of the source, the node trusts its clock for some seconds after that, and counts as starting
+// for some seconds after NewComparison. By [Clock.Source] these times do not end, however slow the machine is.
+func CompareWith(c *clocks.Comparison, ahead ...time.Duration) {
 	created := time.Now().UnixNano() // other nodes than before
 	own := -created                  // another registration than before, older than the others'
 	for version := range int64(4) {

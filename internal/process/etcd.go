@@ -27,7 +27,7 @@ const (
 // Member describes a member of etcd. Where a field is empty, etcd's own default applies.
 type Member struct {
 	Name    string
-	Dir     string // where the process runs; it holds the data
+	Dir     string // where the process runs; it contains the data
 	Client  string // URL to serve clients on
 	Peer    string // URL to serve the other members on
 	Cluster string // all members, as etcd's initial-cluster

@@ -191,7 +191,7 @@ func (s *Service) Close() {
 	s.stop = nil
 }
 
-// NewAccount returns a new account in test mode, which holds only the records of the test.
+// NewAccount returns a new account in test mode, which has only the records of the test.
 func NewAccount() licensing.Owner {
 	return licensing.Owner{AccountID: "acct_" + strings.ToLower(rand.Text()), Mode: licensing.Test}
 }

@@ -51,7 +51,7 @@ type Progress func(done, total int64)
 // Make writes a snapshot of the store to a file, and the snapshot's checksum to a second file beside it. The file
 // appears complete and checked, or not at all. Make replaces an existing file.
 //
-// The snapshot is one member's. It holds every change that was acknowledged
+// The snapshot is one member's. It contains every change that was acknowledged
 // before the call, since that member must answer a linearizable read first.
 func Make(ctx context.Context, cfg Config, path string, progress Progress) (Info, error) {
 	temporary := path + newSuffix

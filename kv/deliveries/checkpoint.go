@@ -14,8 +14,8 @@ import (
 	"licet/node/store"
 )
 
-// Checkpoint stores the work done, mostly in one transaction. Work that one transaction can't hold takes several. The
-// log goes first, since each delivery must leave a trace; the place in the feed, and the replays, go last.
+// Checkpoint stores the work done, mostly in one transaction. Work that does not fit into one transaction takes
+// several. The log goes first, since each delivery must leave a trace; the place in the feed, and the replays, go last.
 func (h *holder) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -56,7 +56,7 @@ func (h *holder) rebuild(ctx context.Context, revision int64) error {
 	log := &h.stored.Log
 	err = s.eachKey(ctx, "read_log", pages, pages, revision, func(id string, value []byte) error {
 		if len(id) != 8 {
-			return nil // the key is not in the form of a page's, which verify reports
+			return nil // not the key of a page; verify reports that
 		}
 		if number := binary.BigEndian.Uint64([]byte(id)); number != log.Next() {
 			*log = layout.DeliveryLog{First: number}

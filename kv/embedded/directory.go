@@ -61,7 +61,7 @@ func closeToOthers(dir string) error {
 		ours = ours || entry.Name() == LockName
 	}
 	if !ours {
-		return fmt.Errorf("%s holds other files and is open to other users: choose an empty directory for the data",
+		return fmt.Errorf("%s contains other files and is open to other users: choose an empty directory for the data",
 			dir)
 	}
 	if err := os.Chmod(dir, PrivateDir); err != nil {
@@ -70,7 +70,7 @@ func closeToOthers(dir string) error {
 	return nil
 }
 
-// HasStore reports whether a data directory holds a store.
+// HasStore reports whether a data directory contains a store.
 func HasStore(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, StoreDir))
 	return err == nil && info.IsDir()

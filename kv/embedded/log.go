@@ -18,21 +18,21 @@ type etcdLog struct {
 	// count as errors.
 	level zap.AtomicLevel
 	err   string // from With
-	// gaveUp receives fatal entries and panics. They are not logged: the process ends with their message.
-	gaveUp *failure
+	// fatal receives fatal entries and panics. They are not logged: the process ends with their message.
+	fatal *failure
 }
 
 func newEtcdLog(log zerolog.Logger) *etcdLog {
 	return &etcdLog{
-		log:    log.With().Str("component", "etcd").Logger(),
-		level:  zap.NewAtomicLevelAt(zapcore.DPanicLevel),
-		gaveUp: newFailure(),
+		log:   log.With().Str("component", "etcd").Logger(),
+		level: zap.NewAtomicLevelAt(zapcore.DPanicLevel),
+		fatal: newFailure(),
 	}
 }
 
 // zap returns a logger for etcd. After a fatal entry or a panic, it stops the goroutine; see failure.
 func (b *etcdLog) zap() *zap.Logger {
-	return zap.New(b, zap.WithFatalHook(b.gaveUp), zap.WithPanicHook(b.gaveUp))
+	return zap.New(b, zap.WithFatalHook(b.fatal), zap.WithPanicHook(b.fatal))
 }
 
 // Enabled is part of zapcore.Core.

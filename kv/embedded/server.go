@@ -32,13 +32,13 @@ const (
 )
 
 // Server is an etcd server inside this process, a cluster of one. It is for
-// development: whatever kills it kills the process, and it shares the
+// development: a crash of etcd ends the process, and etcd shares the
 // process's memory and disk.
 type Server struct {
 	etcd    *embed.Etcd
 	sockets *socketDir
-	gaveUp  *failure
-	broken  atomic.Bool // etcd gave up
+	fatal   *failure
+	dead    atomic.Bool // etcd has failed, and its goroutines never end
 	failed  chan error
 	closing chan struct{}
 	close   func()
@@ -48,7 +48,7 @@ type Server struct {
 // disk. The caller must hold the directory's lock, see [LockDir]. If ctx ends, Start returns once etcd has read its
 // files: nothing stops etcd before.
 //
-// etcd listens only on a unix socket, in a directory that no other user may enter: the store holds customer data, and
+// etcd listens only on a unix socket, in a directory that no other user may enter: the store has customer data, and
 // every caller of etcd may read and change it.
 func Start(ctx context.Context, dir string, log zerolog.Logger) (*Server, error) {
 	return StartTuned(ctx, dir, log, func(*embed.Config) {})
@@ -63,21 +63,21 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	bridge := newEtcdLog(log)
 	cfg := configOf(filepath.Join(dir, StoreDir), sockets.url(), bridge)
 	tune(cfg)
-	etcd, err := startEtcd(cfg, bridge.gaveUp)
+	etcd, err := startEtcd(cfg, bridge.fatal)
 	if err != nil {
 		return nil, errors.Join(NewFailure(err), sockets.Close())
 	}
 	e := &Server{
 		etcd:    etcd,
 		sockets: sockets,
-		gaveUp:  bridge.gaveUp,
+		fatal:   bridge.fatal,
 		failed:  make(chan error, 1),
 		closing: make(chan struct{}),
 	}
 	e.close = sync.OnceFunc(func() {
 		close(e.closing)
 		bridge.level.SetLevel(zapcore.DPanicLevel)
-		if !e.broken.Load() { // the goroutines of a broken etcd never end
+		if !e.dead.Load() { // the goroutines of a dead etcd never end
 			etcd.Close()
 		}
 		if err := sockets.Close(); err != nil {
@@ -89,14 +89,14 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	case <-etcd.Server.StopNotify():
 		err = errEtcdStopped
 	case err = <-etcd.Err():
-	case err = <-e.gaveUp.reason:
-		e.broken.Store(true)
+	case err = <-e.fatal.reason:
+		e.dead.Store(true)
 	case <-time.After(electionTimeout):
 		err = errNotElected
-		e.broken.Store(true) // an etcd that can't elect itself never ends
+		e.dead.Store(true) // an etcd that can't elect itself never ends
 	case <-ctx.Done():
 		err = ctx.Err()
-		e.broken.Store(errors.Is(err, context.DeadlineExceeded))
+		e.dead.Store(errors.Is(err, context.DeadlineExceeded))
 	}
 	if err != nil {
 		e.Close()
@@ -110,7 +110,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 
 // startEtcd returns the started etcd once etcd has read its files, or the reason for which etcd gave up or panicked.
 // After etcd gave up, a goroutine stays that does nothing.
-func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
+func startEtcd(cfg *embed.Config, fatal *failure) (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd
 		err  error
@@ -119,7 +119,7 @@ func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				gaveUp.report(fmt.Errorf("panic: %v", p))
+				fatal.report(fmt.Errorf("panic: %v", p))
 			}
 		}()
 		etcd, err := embed.StartEtcd(cfg)
@@ -128,7 +128,7 @@ func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
 	select {
 	case r := <-started:
 		return r.etcd, r.err
-	case err := <-gaveUp.reason:
+	case err := <-fatal.reason:
 		return nil, err
 	}
 }
@@ -172,8 +172,8 @@ func (e *Server) awaitEnd() {
 		return
 	case err = <-e.etcd.Err():
 	case <-e.etcd.Server.StopNotify():
-	case err = <-e.gaveUp.reason:
-		e.broken.Store(true)
+	case err = <-e.fatal.reason:
+		e.dead.Store(true)
 	}
 	select {
 	case <-e.closing: // Close was called after all

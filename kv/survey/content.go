@@ -12,7 +12,7 @@ import (
 	"licet/kv/internal/layout"
 )
 
-// Content is what the store holds. If Err is not nil, the other fields are empty.
+// Content is what the store contains. If Err is not nil, the other fields are empty.
 type Content struct {
 	Err     error
 	APIKeys int64
@@ -24,7 +24,7 @@ type Content struct {
 // maxNodes bounds the nodes that a survey reads.
 const maxNodes = 1000
 
-// content reads what the store holds.
+// content reads what the store contains.
 func (s *surveyor) content(ctx context.Context) {
 	c := &s.facts.Content
 	_, err := bounded(ctx, func(ctx context.Context) (any, error) { return nil, etcd.RefuseOldLayout(ctx, s.client) })

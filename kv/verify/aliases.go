@@ -12,7 +12,7 @@ import (
 func (v *recordChecks) checkSettings(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("settings", "f/"+Opaque(e.rest), "key", "the key is not in the form of an owner's settings")
+		v.report("settings", "f/"+Opaque(e.rest), "key", "this is not the key of an owner's settings")
 		return
 	}
 	name := keyspace.SettingsFamily + keyspace.OwnerPath(owner)
@@ -30,7 +30,7 @@ func (v *recordChecks) checkSettings(e entry) {
 }
 
 // checkExternalKey checks the external key of a license: its alias must lead to the license.
-func (v *recordChecks) checkExternalKey(
+func (v *licenseChecks) checkExternalKey(
 	l *licensing.License, m licensing.Metadata, bad func(rule, format string, args ...any),
 ) {
 	if m.ExternalKey == "" || v.cfg.Keys == nil {
@@ -48,7 +48,7 @@ func (v *recordChecks) checkExternalKey(
 }
 
 // wantAlias looks up an alias, which must lead to a license.
-func (v *recordChecks) wantAlias(
+func (v *licenseChecks) wantAlias(
 	name licensing.AliasName, id licensing.LicenseID, bad func(rule, format string, args ...any),
 ) {
 	v.want(keyspace.AliasKey(name), func(kv *mvccpb.KeyValue) {
@@ -63,13 +63,13 @@ func (v *recordChecks) wantAlias(
 }
 
 // aliasOf returns the alias of an external key.
-func (v *recordChecks) aliasOf(owner licensing.Owner, key string) licensing.AliasName {
+func (v *licenseChecks) aliasOf(owner licensing.Owner, key string) licensing.AliasName {
 	settings := v.settings[owner]
 	return v.cfg.Keys.AliasOf(owner, settings.Matching().Of(key))
 }
 
 // checkReissues checks the keys that a license got after its first one: an alias must lead from each to the license.
-func (v *recordChecks) checkReissues(l *licensing.License, bad func(rule, format string, args ...any)) {
+func (v *licenseChecks) checkReissues(l *licensing.License, bad func(rule, format string, args ...any)) {
 	id := l.Key.ID()
 	before := l.CreatedAt
 	for i := range l.Reissues.Count() {
@@ -90,11 +90,11 @@ func (v *recordChecks) checkReissues(l *licensing.License, bad func(rule, format
 }
 
 // checkAlias checks an alias: the license that it leads to must have the external key, or the reissued key.
-func (v *recordChecks) checkAlias(e entry) {
+func (v *licenseChecks) checkAlias(e entry) {
 	name := keyspace.AliasesFamily + Opaque(e.rest)
 	bad := func(rule, format string, args ...any) { v.report("alias", name, rule, format, args...) }
 	if len(e.rest) != keyspace.LicenseIDSize {
-		bad("key", "the key is not in the form of an alias")
+		bad("key", "this is not the key of an alias")
 		return
 	}
 	alias, err := layout.DecodeAlias(e.value)

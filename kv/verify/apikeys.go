@@ -78,7 +78,7 @@ func (v *keyChecks) wantMaster(id string, mayBeRetired bool, missing func(id str
 func (v *keyChecks) checkAPIKeyIndex(e entry) {
 	owner, id, ok := keyspace.CutOwner(e.rest)
 	if !ok || id == "" {
-		v.report("api_key_index", "a/"+Opaque(e.rest), "key", "the key is not in the form of an entry's")
+		v.report("api_key_index", "a/"+Opaque(e.rest), "key", "this is not the key of an entry")
 		return
 	}
 	name := keyspace.APIKeysOf(owner) + id
@@ -118,7 +118,7 @@ func (v *keyChecks) checkAPIKeysMark(e entry) {
 // checkIDKey checks the sealed id key.
 func (v *keyChecks) checkIDKey(e entry) {
 	if e.rest != "" {
-		v.report("id_key", "cell/id_key"+Opaque(e.rest), "key", "there is one id key, and this is not its name")
+		v.report("id_key", "cell/id_key"+Opaque(e.rest), "key", "no key but cell/id_key may begin like this")
 		return
 	}
 	stored, err := layout.DecodeIDKey(e.value)
@@ -150,7 +150,7 @@ func (v *keyChecks) checkRetiredMaster(e entry) {
 
 func (v *keyChecks) checkFingerprint(family, prefix string, e entry) (good bool) {
 	if _, err := keyring.NewMasterKey(e.rest, [keyring.MasterKeySize]byte{}); err != nil {
-		v.report(family, prefix+Opaque(e.rest), "key", "the key is not in the form of a master key's id")
+		v.report(family, prefix+Opaque(e.rest), "key", "the key does not name a master key")
 		return false
 	}
 	if len(e.value) != keyring.FingerprintSize {

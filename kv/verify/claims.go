@@ -26,7 +26,7 @@ func claimOf(rest string) (licensing.Owner, string, bool) {
 func (v *claimChecks) checkClaim(e entry) {
 	owner, hash, ok := claimOf(e.rest)
 	if !ok {
-		v.report("claim", "y/"+Opaque(e.rest), "key", "the key is not in the form of a claim's")
+		v.report("claim", "y/"+Opaque(e.rest), "key", "this is not the key of a claim")
 		return
 	}
 	name := "y/" + keyspace.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
@@ -39,7 +39,7 @@ func (v *claimChecks) checkClaim(e entry) {
 	checkWriters(e.value, layout.ClaimWriter, bad)
 	v.want(keyspace.ClaimAgeKey(claim.CreatedAt, owner, hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("age_missing", "it has no place by age, so that it will never be swept")
+			bad("age_missing", "the index by age lacks it, so no sweep will remove it")
 		}
 	})
 	v.checkEffect(owner, claim, bad)
@@ -141,20 +141,20 @@ func (v *claimChecks) checkGranted(
 func (v *claimChecks) checkClaimAge(e entry) {
 	if len(e.rest) < 8 {
 		v.report("claim_age", "z/"+Opaque(e.rest), "key",
-			"the key is not in the form of a claim's entry by age")
+			"this is not the key of a claim's entry by age")
 		return
 	}
 	at := int64(binary.BigEndian.Uint64([]byte(e.rest)))
 	owner, hash, ok := claimOf(e.rest[8:])
 	if !ok {
 		v.report("claim_age", "z/"+Opaque(e.rest), "key",
-			"the key is not in the form of a claim's entry by age")
+			"this is not the key of a claim's entry by age")
 		return
 	}
 	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + keyspace.OwnerPath(owner) +
 		hex.EncodeToString([]byte(hash))
 	if len(e.value) > 0 {
-		v.report("claim_age", name, "value", "it holds a value")
+		v.report("claim_age", name, "value", "it has a value")
 	}
 	v.want(keyspace.ClaimKey(owner, hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {

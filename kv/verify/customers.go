@@ -13,7 +13,7 @@ import (
 
 // checkCustomerOf checks the customer that a license names, and looks up the entries of the license in the listings of
 // that customer.
-func (v *recordChecks) checkCustomerOf(
+func (v *licenseChecks) checkCustomerOf(
 	l *licensing.License, c licensing.Customer, bad func(rule, format string, args ...any),
 ) {
 	if l.OrderNo != "" && c.BuyerEmail != "" {
@@ -38,7 +38,7 @@ func (v *listingChecks) checkCustomer(e entry) {
 	id, isID := keyspace.LicenseIDOf(e.slot, rest[min(len(rest), keyspace.CustomerSize+keyspace.TimeSize):])
 	if !ok || !isID || rest[0] != 'b' && rest[0] != 'r' {
 		v.report("customer", keyspace.CustomersFamily+Opaque(e.rest), "key",
-			"the key is not in the form of an entry of a customer's licenses")
+			"this is not the key of an entry of a customer's licenses")
 		return
 	}
 	customer, rest := rest[:keyspace.CustomerSize], rest[keyspace.CustomerSize:]

@@ -15,7 +15,7 @@ import (
 	"licet/node/store"
 )
 
-// endpointFound holds what was read so far of the endpoint whose keys are being read.
+// endpointFound contains what was read so far of the endpoint whose keys are being read.
 type endpointFound struct {
 	endpoint string
 	progress *layout.Progress     // nil where there is none, or it can't be read
@@ -42,7 +42,7 @@ func (v *webhookChecks) checkDeliveries(ctx context.Context) error {
 		if more {
 			if endpoint, kind, id, ok = keyspace.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
 				v.report("delivery", "v/"+Opaque(e.rest), "key",
-					"the key is not in the form of a key of deliveries")
+					"this is not a key of deliveries")
 				continue
 			}
 		}
@@ -160,14 +160,14 @@ func (v *webhookChecks) checkDeliveryLease(e entry) {
 	if by, is := strings.CutPrefix(e.rest, keyspace.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
 			v.report("delivery_lease", "cell/g/"+Opaque(e.rest), "key",
-				"the key is not in the form of a worker's, or has a value")
+				"this is not the key of a worker, or it has a value")
 		}
 		return
 	}
 	switch {
 	case !licensing.ValidEndpointID(e.rest):
 		v.report("delivery_lease", "cell/g/"+Opaque(e.rest), "key",
-			"the key is not in the form of an endpoint's")
+			"this is not the key of an endpoint")
 	case len(e.value) != len(store.Incarnation{}):
 		v.report("delivery_lease", "cell/g/"+e.rest, "value", "it names no worker")
 	}

@@ -1,5 +1,5 @@
 // Package verify proves that a store does not contradict itself: [Run] reads all keys at one revision, decodes each,
-// and looks up what each key refers to. It changes nothing, and holds a bounded part of the store in memory.
+// and looks up what each key refers to. It changes nothing, and keeps a bounded part of the store in memory.
 //
 // All checks of licet store verify are here, with the names of the rules that a store may break. Package kv has only
 // the cheap checks that a node makes of each license that it reads or writes; their rules are in
@@ -19,10 +19,11 @@
 //	fields.go      whether the fields of one license or order contradict each other
 //	aliases.go     external keys, their aliases, and the settings of owners
 //	trials.go      trials and their licenses
+//	orders.go      orders, their licenses and the pointers to their owners
 //	payments.go    payments and their orders
 //	sandbox.go     what the sandbox knows about orders
 //	paymentlistings.go the listings of orders' payments, and their sums
-//	records.go     orders, products and single keys
+//	records.go     products and single keys
 //	listings.go    entries of listings
 //	due.go         entries of due work
 //	claims.go      claims on Idempotency-Keys

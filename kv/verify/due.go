@@ -29,7 +29,7 @@ func (v *listingChecks) checkDue(x keyspace.DueIndex) func(entry) {
 		place, ref, ok := x.Decode(e.slot, e.rest, e.value)
 		if !ok {
 			v.report(x.Name, x.Family+Opaque(e.rest), "key",
-				"the key or the value is not in the form of an entry")
+				"the key or the value is not that of an entry")
 			return
 		}
 		name := x.Family + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)

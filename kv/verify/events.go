@@ -226,7 +226,7 @@ func (v *eventChecks) checkEpoch(e entry) {
 func (v *eventChecks) checkTrimmed(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("swept_events", "cell/swept"+Opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("swept_events", "cell/swept"+Opaque(e.rest), "key", "no key but cell/swept may begin like this")
 	case len(e.value) != keyspace.EpochSize:
 		v.report("swept_events", "cell/swept", "value", "it has %d bytes, and not %d", len(e.value), keyspace.EpochSize)
 	case v.trimmedEpoch >= v.epoch:
@@ -251,7 +251,7 @@ func (v *eventChecks) checkMark(e entry) {
 	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
 	case len(e.rest) != keyspace.EpochSize:
-		v.report("event_mark", "cell/t/"+Opaque(e.rest), "key", "the key is not in the form of a mark's")
+		v.report("event_mark", "cell/t/"+Opaque(e.rest), "key", "this is not the key of a mark")
 	case err != nil:
 		v.report("event_mark", fmt.Sprintf("cell/t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value",
 			"the value can't be read: %v", err)
@@ -265,7 +265,7 @@ func (v *eventChecks) checkMark(e entry) {
 func (v *eventChecks) checkOwner(e entry) {
 	if _, rest, ok := keyspace.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
 		v.report("owner", "h/"+Opaque(e.rest), "key",
-			"the key is not in the form of an owner's, or has a value")
+			"the key does not name an owner, or has a value")
 	}
 }
 

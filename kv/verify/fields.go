@@ -11,7 +11,7 @@ import (
 )
 
 // checkFacts checks what a license says of itself.
-func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format string, args ...any)) {
+func (v *licenseChecks) checkFacts(stored *layout.License, bad func(rule, format string, args ...any)) {
 	l := &stored.License
 	if v.cfg.Keys != nil && !v.cfg.Keys.Made(l.Key.ID()) {
 		bad("id", "its id was not made with this store's id key, or not for its slot")
@@ -50,7 +50,7 @@ func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format 
 
 // checkCounts compares a license's count of devices with the devices there
 // are, and with its limit. own is how many have keys of their own.
-func (v *recordChecks) checkCounts(stored *layout.License, own int, bad func(rule, format string, args ...any)) {
+func (v *licenseChecks) checkCounts(stored *layout.License, own int, bad func(rule, format string, args ...any)) {
 	stored.EachBrokenRule(own, bad)
 	ids := make(map[string]bool, len(stored.Devices))
 	devices, err := layout.DecodeInline(stored.Devices, stored.License.CreatedAt)
@@ -61,12 +61,12 @@ func (v *recordChecks) checkCounts(stored *layout.License, own int, bad func(rul
 		ids[devices[i].ID] = true
 	}
 	if err == nil && len(ids) < len(stored.Devices) {
-		bad("inline_twice", "one device stands twice in its record")
+		bad("inline_twice", "its record has one device twice")
 	}
 }
 
 // checkLicenseReferences looks up a license's entry in the listing, and its order.
-func (v *recordChecks) checkLicenseReferences(
+func (v *licenseChecks) checkLicenseReferences(
 	stored *layout.License, id licensing.LicenseID, bad func(rule, format string, args ...any),
 ) {
 	l := stored.License

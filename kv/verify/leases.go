@@ -32,7 +32,7 @@ func (s *leases) add(d *licensing.Device) {
 
 // checkLeases compares what a license says of the leases, the times and the components of its devices with the devices.
 // all has those of devices with keys of their own.
-func (v *recordChecks) checkLeases(stored *layout.License, all leases, bad func(rule, format string, args ...any)) {
+func (v *licenseChecks) checkLeases(stored *layout.License, all leases, bad func(rule, format string, args ...any)) {
 	l := &stored.License
 	devices, err := layout.DecodeInline(stored.Devices, l.CreatedAt)
 	if err != nil {

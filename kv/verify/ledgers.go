@@ -38,7 +38,7 @@ func (v *eventChecks) trimmedEpochOf(owner licensing.Owner) keyspace.Epoch {
 func (v *eventChecks) checkEventLedger(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("event_ledger", "r/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("event_ledger", "r/"+Opaque(e.rest), "key", "the key does not name an owner")
 		return
 	}
 	bad := func(rule, format string, args ...any) {

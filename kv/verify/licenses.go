@@ -10,9 +10,19 @@ import (
 	"licet/licensing"
 )
 
+// licenseChecks checks licenses with their devices and metadata, their aliases and their trials.
+type licenseChecks struct {
+	*reading
+	events *eventChecks
+	// ofMany counts the licenses that name an order for several licenses, by the number of the order.
+	ofMany map[string]int
+	// settings are the settings of owners. The families before licenses fill it.
+	settings map[licensing.Owner]licensing.Settings
+}
+
 // checkLicenses reads licenses together with their devices and metadata. All three have the same order, so nothing must
 // be kept in memory.
-func (v *recordChecks) checkLicenses(ctx context.Context) error {
+func (v *licenseChecks) checkLicenses(ctx context.Context) error {
 	licenses, devices, metadata := v.stream("l/"), v.stream("d/"), v.stream("m/")
 	defer licenses.close()
 	defer devices.close()
@@ -27,7 +37,7 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 		}
 		id, ok := keyspace.LicenseIDOf(e.slot, e.rest)
 		if !ok {
-			v.report("license", "l/"+Opaque(e.rest), "key", "the key is not in the form of a license's")
+			v.report("license", "l/"+Opaque(e.rest), "key", "this is not the key of a license")
 			continue
 		}
 		if err := v.orphans(ctx, devices, metadata, e); err != nil {
@@ -57,7 +67,7 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 }
 
 // orphans reports the devices and metadata whose keys sort before those of a license: their own license does not exist.
-func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, license entry) error {
+func (v *licenseChecks) orphans(ctx context.Context, devices, metadata *stream, license entry) error {
 	for {
 		e, more, err := devices.peek(ctx)
 		if err != nil {
@@ -83,7 +93,7 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, l
 		id, ok := keyspace.LicenseIDOf(e.slot, e.rest)
 		if !ok {
 			v.report("metadata", "m/"+Opaque(e.rest), "key",
-				"the key is not in the form of a license's metadata")
+				"this is not the key of a license's metadata")
 			continue
 		}
 		v.report("metadata", "m/"+id.String(), "orphan", "the license of this metadata does not exist")
@@ -97,17 +107,17 @@ func (e entry) sortsBefore(license entry) bool {
 }
 
 // deviceKeyForm returns how violations name the key of a device, and reports a malformed key.
-func (v *recordChecks) deviceKeyForm(e entry) (name string, ok bool) {
+func (v *licenseChecks) deviceKeyForm(e entry) (name string, ok bool) {
 	if len(e.rest) == keyspace.LicenseIDSize+keyspace.DevicePositionSize {
 		id, _ := keyspace.LicenseIDOf(e.slot, e.rest[:keyspace.LicenseIDSize])
 		return deviceName(id, e.rest[keyspace.LicenseIDSize:]), true
 	}
-	v.report("device", "d/"+Opaque(e.rest), "key", "the key is not in the form of a device's")
+	v.report("device", "d/"+Opaque(e.rest), "key", "this is not the key of a device")
 	return "", false
 }
 
 // checkLicense checks one license with its devices and metadata, and looks up what it refers to.
-func (v *recordChecks) checkLicense(
+func (v *licenseChecks) checkLicense(
 	ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream,
 ) error {
 	name := "l/" + id.String()
@@ -146,7 +156,7 @@ func (v *recordChecks) checkLicense(
 
 // checkOwnDevices checks the devices of a license that have keys of their own,
 // and counts them and their leases.
-func (v *recordChecks) checkOwnDevices(
+func (v *licenseChecks) checkOwnDevices(
 	ctx context.Context, id licensing.LicenseID, devices *stream,
 ) (own int, leased leases, err error) {
 	block := keyspace.BlockOf(id)
@@ -177,7 +187,7 @@ func (v *recordChecks) checkOwnDevices(
 }
 
 // checkMetadata checks and returns the metadata of a license.
-func (v *recordChecks) checkMetadata(
+func (v *licenseChecks) checkMetadata(
 	ctx context.Context, id licensing.LicenseID, metadata *stream,
 ) (m licensing.Metadata, err error) {
 	e, more, err := metadata.peek(ctx)

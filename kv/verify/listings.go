@@ -21,7 +21,7 @@ func (v *listingChecks) checkListing(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	id, isID := keyspace.LicenseIDOf(e.slot, rest[min(len(rest), keyspace.TimeSize):])
 	if !ok || !isID {
-		v.report("listing", "i/"+Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
+		v.report("listing", "i/"+Opaque(e.rest), "key", "this is not the key of an entry of a listing")
 		return
 	}
 	at, shown := shownTime(rest)
@@ -48,7 +48,7 @@ func (v *listingChecks) checkBuyer(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || len(rest) < keyspace.BuyerSize || !licensing.ValidOrderNo(rest[keyspace.BuyerSize:]) {
 		v.report("buyer", "b/"+Opaque(e.rest), "key",
-			"the key is not in the form of an entry of a buyer's orders")
+			"this is not the key of an entry of a buyer's orders")
 		return
 	}
 	number := rest[keyspace.BuyerSize:]
@@ -74,7 +74,7 @@ func (v *listingChecks) checkCatalog(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || len(rest) <= keyspace.TimeSize {
 		v.report("catalog", "c/"+Opaque(e.rest), "key",
-			"the key is not in the form of a product's entry of a listing")
+			"this is not the key of a product's entry of a listing")
 		return
 	}
 	ref := licensing.ProductRef(owner, rest[keyspace.TimeSize:])
@@ -97,10 +97,10 @@ func (v *listingChecks) checkCatalog(e entry) {
 	})
 }
 
-// checkBareEntry checks an entry of a listing whose key holds no record.
+// checkBareEntry checks an entry of a listing whose key contains no record.
 func (v *reading) checkBareEntry(family, name string, e entry) {
 	if len(e.value) > 0 {
-		v.report(family, name, "value", "it holds a value")
+		v.report(family, name, "value", "it has a value")
 	}
 	v.checkEntry(family, name, e)
 }
@@ -125,13 +125,13 @@ func (v *listingChecks) checkSkip(e entry) {
 	}
 	if level < 1 || level > keyspace.SkipLevels {
 		v.report("skip", keyspace.SkipFamily+Opaque(e.rest), "key",
-			"the key is not in the form of a key on an upper level of a listing")
+			"this is not a key on an upper level of a listing")
 		return
 	}
 	below := keyspace.InSlot(e.slot, e.rest[1:])
 	name := keyspace.SkipFamily + strconv.Itoa(level) + Opaque(e.rest[1:])
 	if len(e.value) > 0 {
-		v.report("skip", name, "value", "it holds a value")
+		v.report("skip", name, "value", "it has a value")
 	}
 	if keyspace.SkipHeight(below) < level {
 		v.report("skip", name, "level", "its entry does not reach up to level %d", level)

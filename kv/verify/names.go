@@ -16,7 +16,7 @@ func deviceName(id licensing.LicenseID, position string) string {
 	return "d/" + id.String() + "/" + hex.EncodeToString([]byte(position))
 }
 
-// Opaque returns how violations name a part of a key that may hold anything, a secret too: as a hash.
+// Opaque returns how violations name a part of a key that may contain anything, a secret too: as a hash.
 func Opaque(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "#" + hex.EncodeToString(sum[:shownHash])

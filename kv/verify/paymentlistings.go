@@ -96,7 +96,7 @@ func (b *balance) addDispute(p *licensing.Payment) {
 }
 
 // checkBalance compares the amounts of an order with its listed payments, once these were looked up.
-func (v *recordChecks) checkBalance(
+func (v *orderChecks) checkBalance(
 	o *licensing.Order, listed *balance, bad func(rule, format string, args ...any),
 ) {
 	v.want(keyspace.OrderKey(o.Owner, o.OrderNo), func(*mvccpb.KeyValue) {
@@ -179,7 +179,7 @@ func (v *recordChecks) checkBalance(
 }
 
 // checkListedPayments checks the listing of an order's payments, and adds up the payments.
-func (v *recordChecks) checkListedPayments(ctx context.Context, payments *stream, order entry) (*balance, error) {
+func (v *orderChecks) checkListedPayments(ctx context.Context, payments *stream, order entry) (*balance, error) {
 	sum := &balance{pending: map[string]int64{}, returns: map[string]int64{}, seconds: map[string]int64{},
 		lost: map[string]int64{}, disputes: map[string]int{}, less: map[string]int64{}, short: map[string]int64{}}
 	for {
@@ -195,11 +195,11 @@ func (v *recordChecks) checkListedPayments(ctx context.Context, payments *stream
 	}
 }
 
-func (v *recordChecks) checkListedPayment(e entry, sum *balance) {
+func (v *orderChecks) checkListedPayment(e entry, sum *balance) {
 	ref, orderNo, ok := keyspace.CutPaymentListing(e.rest)
 	if !ok {
 		v.report("payment_listing", keyspace.PaymentListings+Opaque(e.rest), "key",
-			"the key is not in the form of an entry of a listing of payments")
+			"this is not the key of an entry of a listing of payments")
 		return
 	}
 	name := keyspace.PaymentsOf(ref.Owner, orderNo) + "/" + Opaque(ref.ID)
@@ -224,7 +224,7 @@ func (v *recordChecks) checkListedPayment(e entry, sum *balance) {
 
 // strayPayments reports the entries of listings of payments that sort before those of an order: their own order does
 // not exist.
-func (v *recordChecks) strayPayments(ctx context.Context, payments *stream, order entry) error {
+func (v *orderChecks) strayPayments(ctx context.Context, payments *stream, order entry) error {
 	for {
 		e, more, err := payments.peek(ctx)
 		if err != nil || !more || cmp.Or(cmp.Compare(e.slot, order.slot),

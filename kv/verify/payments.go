@@ -12,7 +12,7 @@ import (
 )
 
 // checkPaymentRecord checks a payment, which its order must name, or a refund.
-func (v *recordChecks) checkPaymentRecord(e entry) {
+func (v *orderChecks) checkPaymentRecord(e entry) {
 	ref, bad, ok := v.named(e, "payment", keyspace.PaymentsFamily, keyspace.ReadPaymentKey)
 	if !ok {
 		return
@@ -69,7 +69,7 @@ func (v *recordChecks) checkPaymentRecord(e entry) {
 }
 
 // checkInvoice checks the record of a paid invoice of a subscription against its order.
-func (v *recordChecks) checkInvoice(
+func (v *orderChecks) checkInvoice(
 	ref licensing.Ref, p *licensing.Payment, o *licensing.Order, bad func(rule, format string, args ...any),
 ) {
 	switch {
@@ -77,7 +77,7 @@ func (v *recordChecks) checkInvoice(
 		bad("invoice", "it is an invoice, and its order %s has no subscription", p.OrderNo)
 	case p.Currency != o.Currency:
 		bad("order_differs", "its order %s has another currency", p.OrderNo)
-	case p.PeriodEnd.After(o.PaidEnd) && !p.Whole():
+	case p.PeriodEnd.After(o.PaidEnd) && !p.FullyReturned():
 		bad("invoice", "it pays for a period until %s, and its order %s is paid until %s only",
 			p.PeriodEnd.Format(time.RFC3339), p.OrderNo, o.PaidEnd.Format(time.RFC3339))
 	}
@@ -85,7 +85,7 @@ func (v *recordChecks) checkInvoice(
 }
 
 // wantListed looks up the entry of a payment in the listing of its order.
-func (v *recordChecks) wantListed(
+func (v *orderChecks) wantListed(
 	ref licensing.Ref, p *licensing.Payment, bad func(rule, format string, args ...any),
 ) {
 	v.want(keyspace.PaymentListingKey(ref, p), func(kv *mvccpb.KeyValue) {
@@ -159,13 +159,15 @@ func checkRefunds(o *licensing.Order, bad func(rule, format string, args ...any)
 			o.OpenRefund())
 	case (o.Refunding > 0) != (o.RefundNo != "") || o.RefundPending && !o.RefundDue:
 		bad("refunds", "its open refund has an amount without a number, or a number without an amount")
+	case o.RefundEnds && (o.RefundNo == "" || !o.CanceledAt.IsZero()):
+		bad("refunds", "a refund is to end it, and no refund is open, or it was canceled")
 	case slices.ContainsFunc(o.OpenReturns(), func(r licensing.Return) bool {
 		return !licensing.OwnRefund(r.Number) || r.Number == "" || r.Of == "" || r.Amount <= 0
 	}):
 		bad("returns", "an open refund of a further payment has no number of ours, no payment or no amount: %+v",
 			o.OpenReturns())
 	case o.RefundedAt.IsZero() && o.PaidAmount() > 0 && o.Refunded == o.PaidAmount():
-		bad("refunds", "all that was paid is refunded, and it is not")
+		bad("refunds", "all that was paid is refunded, and the order does not say so")
 	}
 }
 
@@ -218,7 +220,7 @@ func checkCheckout(o *licensing.Order, bad func(rule, format string, args ...any
 
 // checkPaymentOfOrder checks that the payment of an order has a record. Older builds have recorded only outside
 // payments.
-func (v *recordChecks) checkPaymentOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
+func (v *orderChecks) checkPaymentOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	if o.PaidAt.IsZero() || o.Paid == 0 && o.Provider != licensing.ProviderOutside {
 		return
 	}
@@ -238,7 +240,7 @@ func (v *recordChecks) checkPaymentOfOrder(o *licensing.Order, bad func(rule, fo
 func (v *listingChecks) checkSale(e entry) {
 	ref, at, ok := keyspace.ReadSaleKey(e.rest)
 	if !ok {
-		v.report("sale", keyspace.SalesFamily+Opaque(e.rest), "key", "the key is not in the form of a sale's")
+		v.report("sale", keyspace.SalesFamily+Opaque(e.rest), "key", "this is not the key of a sale")
 		return
 	}
 	name := keyspace.SalesOf(ref.Owner) + at.Format(time.RFC3339Nano) + "/" + Opaque(ref.ID)
@@ -273,7 +275,7 @@ func (v *recordChecks) checkProviderEvents(e entry) {
 // checkBooks checks the mark of the time from which on reports are complete.
 func (v *recordChecks) checkBooks(e entry) {
 	if e.rest != "" {
-		v.report("books", "cell/books"+Opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("books", "cell/books"+Opaque(e.rest), "key", "no key but cell/books may begin like this")
 		return
 	}
 	if _, err := layout.ReadBooks(e.value); err != nil {

@@ -189,7 +189,7 @@ func (s *stream) take(kvs []*mvccpb.KeyValue) {
 	}
 }
 
-// close ends the stream. It drains the pieces that the client still holds, since the client's goroutine waits for that.
+// close ends the stream. It drains the pieces that the client still has, since the client's goroutine waits for that.
 func (s *stream) close() {
 	if s.pieces == nil {
 		return

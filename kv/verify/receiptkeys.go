@@ -13,7 +13,7 @@ func (v *keyChecks) checkReceiptKeys(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("receipt_keys", keyspace.ReceiptKeysFamily+Opaque(e.rest), "key",
-			"the key is not in the form of an owner's")
+			"the key does not name an owner")
 		return
 	}
 	name := keyspace.ReceiptKeysFamily + keyspace.OwnerPath(owner)

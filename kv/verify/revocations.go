@@ -10,7 +10,7 @@ func (v *recordChecks) checkRevocation(e entry) {
 	owner, named, ok := keyspace.CutRevocation(e.rest)
 	if !ok {
 		v.report("revocation", keyspace.RevocationsFamily+Opaque(e.rest), "key",
-			"the key is not in the form of an owner's and a name's")
+			"the key does not name an owner and a license or device")
 		return
 	}
 	if _, err := layout.DecodeRevocation(named, e.value); err != nil {

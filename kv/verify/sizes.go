@@ -11,7 +11,7 @@ import (
 	"licet/licensing"
 )
 
-// Sizes counts how much each owner stores, as [licensing.Usage] counts it, at one revision of the store. It holds a
+// Sizes counts how much each owner stores, as [licensing.Usage] counts it, at one revision of the store. It keeps a
 // few bytes for each owner, and rests for so long after each page that it reads. If history is compacted under it,
 // Sizes fails with [ErrCompacted].
 func Sizes(

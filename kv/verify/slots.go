@@ -30,14 +30,14 @@ func (v *reading) readSlots(ctx context.Context) error {
 func (v *recordChecks) checkSlot(e entry) {
 	if _, ok := licensing.ParseSlot(e.rest); !ok || len(e.value) > 0 {
 		v.report("slot", "cell/s/"+Opaque(e.rest), "key",
-			"the key is not in the form of a slot's, or has a value")
+			"the key does not name a slot, or has a value")
 	}
 }
 
 // checkSlotMap checks the map from slots to cells.
 func (v *recordChecks) checkSlotMap(e entry) {
 	if e.rest != "" {
-		v.report("slot_map", "cell/map"+Opaque(e.rest), "key", "there is one map, and this is not its name")
+		v.report("slot_map", "cell/map"+Opaque(e.rest), "key", "no key but cell/map may begin like this")
 		return
 	}
 	moved, err := layout.DecodeSlotMap(e.value)

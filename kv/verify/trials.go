@@ -9,7 +9,7 @@ import (
 )
 
 // checkTrial checks a trial: its license must name it.
-func (v *recordChecks) checkTrial(e entry) {
+func (v *licenseChecks) checkTrial(e entry) {
 	ref, bad, ok := v.named(e, "trial", keyspace.TrialsFamily, keyspace.ReadTrialKey)
 	if !ok {
 		return
@@ -37,7 +37,7 @@ func (v *recordChecks) checkTrial(e entry) {
 }
 
 // checkLicenseTrial checks that the trial of a license leads back to the license.
-func (v *recordChecks) checkLicenseTrial(l *licensing.License, bad func(rule, format string, args ...any)) {
+func (v *licenseChecks) checkLicenseTrial(l *licensing.License, bad func(rule, format string, args ...any)) {
 	if l.Trial.IsZero() {
 		return
 	}

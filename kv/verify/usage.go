@@ -29,7 +29,7 @@ type UsageDrift struct {
 func (v *recordChecks) checkUsage(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("usage", "s/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("usage", "s/"+Opaque(e.rest), "key", "the key does not name an owner")
 		return
 	}
 	bad := func(rule, format string, args ...any) {

@@ -71,7 +71,7 @@ type Store interface{ Client() *etcd.Client }
 // verifyTries bounds how often a verification starts over after a compaction.
 const verifyTries = 3
 
-// Run reads the whole store at one revision and proves that the store does not contradict itself. Run holds a bounded
+// Run reads the whole store at one revision and proves that the store does not contradict itself. Run keeps a bounded
 // part of the store and a few bytes for each owner in memory, takes no lock and changes nothing; other processes may
 // write meanwhile.
 //
@@ -161,12 +161,12 @@ func (v *verification) families() []family {
 		{"listing", "i/", v.each("i/", v.listings.checkListing)},
 		{"skip", "j/", v.each("j/", v.listings.checkSkip)},
 		{"api_key", "k/", v.each("k/", v.keys.checkAPIKey)},
-		{"license", "l/", v.records.checkLicenses}, // with devices and metadata
+		{"license", "l/", v.licenses.checkLicenses}, // with devices and metadata
 		{"metadata", "m/", nil},
-		{"alias", "n/", v.each("n/", v.records.checkAlias)},
-		{"order", "o/", v.records.checkOrders}, // with the listings of their payments
-		{"order_owner", "p/", v.each("p/", v.records.checkOrderOwner)},
-		{"payment", keyspace.PaymentsFamily, v.each(keyspace.PaymentsFamily, v.records.checkPaymentRecord)},
+		{"alias", "n/", v.each("n/", v.licenses.checkAlias)},
+		{"order", "o/", v.orders.checkOrders}, // with the listings of their payments
+		{"order_owner", "p/", v.each("p/", v.orders.checkOrderOwner)},
+		{"payment", keyspace.PaymentsFamily, v.each(keyspace.PaymentsFamily, v.orders.checkPaymentRecord)},
 		{"sale", keyspace.SalesFamily, v.each(keyspace.SalesFamily, v.listings.checkSale)},
 		{"payment_listing", keyspace.PaymentListings, nil},
 		{"product", "q/", v.each("q/", v.records.checkProduct)},
@@ -174,7 +174,7 @@ func (v *verification) families() []family {
 		{"usage", "s/", v.each("s/", v.records.checkUsage)},
 		{"sandbox", keyspace.SandboxFamily, v.each(keyspace.SandboxFamily, v.records.checkSandbox)},
 		{"terms", keyspace.TermsFamily, v.each(keyspace.TermsFamily, v.records.checkTerms)},
-		{"trial", keyspace.TrialsFamily, v.each(keyspace.TrialsFamily, v.records.checkTrial)},
+		{"trial", keyspace.TrialsFamily, v.each(keyspace.TrialsFamily, v.licenses.checkTrial)},
 		{"api_key_use", "u/", v.each("u/", v.keys.checkAPIKeyUse)},
 		{"delivery", "v/", v.webhooks.checkDeliveries},
 		{"webhooks", "w/", v.each("w/", v.webhooks.checkWebhooks)},
@@ -223,6 +223,8 @@ func (v *verification) each(prefix string, one func(entry)) func(context.Context
 // goroutine uses a verification.
 type verification struct {
 	*reading
+	licenses licenseChecks
+	orders   orderChecks
 	records  recordChecks
 	listings listingChecks
 	claims   claimChecks
@@ -236,8 +238,11 @@ func newVerification(kv clientv3.KV, cfg Config) *verification {
 	v := &verification{reading: &reading{kv: kv, cfg: cfg, places: map[string]int{}}}
 	v.listings, v.claims, v.keys = listingChecks{v.reading}, claimChecks{v.reading}, keyChecks{v.reading}
 	v.events.reading = v.reading
-	v.records = recordChecks{reading: v.reading, events: &v.events, usages: make(map[licensing.Owner]licensing.Size),
-		settings: make(map[licensing.Owner]licensing.Settings), ofMany: make(map[string]int)}
+	settings, ofMany := make(map[licensing.Owner]licensing.Settings), make(map[string]int)
+	v.licenses = licenseChecks{reading: v.reading, events: &v.events, ofMany: ofMany, settings: settings}
+	v.orders = orderChecks{reading: v.reading, events: &v.events, ofMany: ofMany}
+	v.records = recordChecks{reading: v.reading, events: &v.events, settings: settings,
+		usages: make(map[licensing.Owner]licensing.Size)}
 	v.webhooks = webhookChecks{reading: v.reading, events: &v.events, keys: &v.keys}
 	return v
 }

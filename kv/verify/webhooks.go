@@ -20,7 +20,7 @@ type webhookChecks struct {
 func (v *webhookChecks) checkWebhooks(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("webhooks", "w/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("webhooks", "w/"+Opaque(e.rest), "key", "the key does not name an owner")
 		return
 	}
 	name := "w/" + keyspace.OwnerPath(owner)
@@ -111,7 +111,7 @@ func (v *webhookChecks) checkListener(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
 		v.report("listener", "cell/f/"+Opaque(e.rest), "key",
-			"the key is not in the form of an owner's, or has a value")
+			"the key does not name an owner, or has a value")
 		return
 	}
 	v.wantEndpointsOf(owner, "listener", "cell/f/")
@@ -121,7 +121,7 @@ func (v *webhookChecks) checkListener(e entry) {
 func (v *webhookChecks) checkListenRequest(e entry) {
 	owner, rest, ok := keyspace.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("listen_request", "cell/a/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("listen_request", "cell/a/"+Opaque(e.rest), "key", "the key does not name an owner")
 		return
 	}
 	if _, err := layout.DecodeListenRequest(e.value); err != nil {
@@ -149,6 +149,6 @@ func (v *webhookChecks) checkWebhooksMark(e entry) {
 func (v *webhookChecks) checkDeletedWebhook(e entry) {
 	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
 		v.report("deleted_webhook", "x/w/"+Opaque(e.rest), "key",
-			"the key is not in the form of an endpoint's, or has a value")
+			"the key does not name an endpoint, or has a value")
 	}
 }

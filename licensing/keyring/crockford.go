@@ -7,7 +7,7 @@ import (
 	"licet/licensing"
 )
 
-// crockfordValues holds the value of each character of the canonical form.
+// crockfordValues contains the value of each character of the canonical form.
 var crockfordValues = func() (values [256]byte) {
 	for i := range len(licensing.Crockford) {
 		values[licensing.Crockford[i]] = byte(i)

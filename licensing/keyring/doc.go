@@ -1,4 +1,4 @@
-// Package keyring holds the secrets of a store, and everything that needs a secret: license keys, the texts of API
+// Package keyring contains the secrets of a store, and everything that needs a secret: license keys, the texts of API
 // keys, and the secrets and keys that are derived from master keys.
 //
 // The master keys ([MasterRing]) never enter the store. From them derive the secrets of API keys and webhook
@@ -9,7 +9,7 @@
 // No derivation may ever change: a change would break keys and secrets that shops and their customers have.
 //
 // Like package licensing, keyring is pure: no I/O, no clock, no randomness. Callers pass random bytes. Package
-// licensing holds the rules and needs no secret; it does not import keyring.
+// licensing has the rules and needs no secret; it does not import keyring.
 //
 // The map of the package:
 //

@@ -13,7 +13,7 @@ import (
 const IDKeySize = 16
 
 // IDKey is the secret under which license ids are made from license keys. It is made once, for all cells, and never
-// changes. A store holds it only sealed. It prints as its name.
+// changes. A store has it only sealed. It prints as its name.
 type IDKey struct{ key [IDKeySize]byte }
 
 // NewIDKey returns the id key with these bytes, which must be random.

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestIDKeySealIsFrozen holds the seal still: a store whose id key does not open can show no license key. The sealed
-// text was computed apart from this code, with Python's cryptography.
+// TestIDKeySealIsFrozen checks that the seal never changes: a store whose id key does not open can show no license key.
+// The sealed text was computed apart from this code, with Python's cryptography.
 func TestIDKeySealIsFrozen(t *testing.T) {
 	master, id := sealingMaster(t), NewIDKey([IDKeySize]byte{1, 2, 3})
 	sealed, err := master.SealIDKey(id, [IDKeyNonceSize]byte{9})

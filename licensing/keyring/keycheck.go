@@ -12,7 +12,7 @@ import (
 // checkLength is the number of check characters in a key.
 const checkLength = 4
 
-// KeyCheck computes the check characters of license keys and of the texts of API keys. It holds the store's check key:
+// KeyCheck computes the check characters of license keys and of the texts of API keys. It has the store's check key:
 // the four check characters are the first 20 bits of an HMAC-SHA256 of the characters before them, under the check
 // key. So the service rejects mistyped and guessed keys without a request to the store. KeyCheck is safe for
 // concurrent use.

@@ -148,7 +148,7 @@ func (k LicenseKeys) Parse(input string) (key licensing.LicenseKey, canonical st
 			return licensing.LicenseKey{}, "", licensing.ErrInvalidLicenseKey
 		}
 	}
-	// One string holds the key and the text, which begins with the prefix and its dash.
+	// One string contains the key and the text, which begins with the prefix and its dash.
 	id := k.encrypt(mac, body)
 	buffer := append(make([]byte, 0, len(id)+licensing.MaxKeyPrefix+1+keyBodyLength), id[:]...)
 	all := string(appendKey(buffer, prefix, body, check))

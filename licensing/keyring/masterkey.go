@@ -64,7 +64,7 @@ func (k MasterKey) Fingerprint() ([FingerprintSize]byte, error) {
 	return [FingerprintSize]byte(print), nil
 }
 
-// MasterRing holds the master keys in use. New secrets are derived from the first. The other keys are
+// MasterRing contains the master keys in use. New secrets are derived from the first. The other keys are
 // kept for the secrets that were derived from them before.
 type MasterRing struct{ keys []MasterKey }
 
@@ -181,7 +181,7 @@ func (r MasterRing) apiSecret(key *licensing.APIKey, version int, masterID strin
 		return "", fmt.Errorf(
 			"the master key ring lacks the key %q, which the secret of API key %s is derived from", masterID, key.ID)
 	}
-	// None of the parts can hold a zero byte, so no two keys share an info.
+	// None of the parts can contain a zero byte, so no two keys share an info.
 	info := strings.Join([]string{
 		"licet api secret", string(key.Owner.Mode), key.ID, strconv.Itoa(version),
 	}, "\x00")
@@ -224,7 +224,7 @@ func (r MasterRing) webhookSecret(e *licensing.Endpoint, version int, masterID s
 			"the master key ring lacks the key %q, which the secret of webhook endpoint %s is derived from", masterID,
 			e.ID)
 	}
-	// As with API secrets, none of the parts can hold a zero byte. An endpoint id has one owner.
+	// As with API secrets, none of the parts can contain a zero byte. An endpoint id has one owner.
 	info := strings.Join([]string{"licet webhook secret", e.ID, strconv.Itoa(version)}, "\x00")
 	secret, err := hkdf.Key(sha256.New, master.key[:], nil, info, webhookSecretSize)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestMasterKeyPrintsAsItsID(t *testing.T) {
 	}
 }
 
-// TestAPISecretIsFrozen holds the derivation still. If it fails, put back what
+// TestAPISecretIsFrozen checks that the derivation never changes. If it fails, put back what
 // was changed: a new derivation needs a version of its own beside this one. The
 // secrets were computed apart from this code, by RFC 5869 written out in Python.
 func TestAPISecretIsFrozen(t *testing.T) {
@@ -136,7 +136,8 @@ func TestAPISecretIsFrozen(t *testing.T) {
 	}
 }
 
-// TestPayTokenIsFrozen holds the derivation still, as TestAPISecretIsFrozen does: pay links are in buyers' hands.
+// TestPayTokenIsFrozen checks that the derivation never changes, as TestAPISecretIsFrozen does: pay links are in
+// buyers' hands.
 func TestPayTokenIsFrozen(t *testing.T) {
 	ring, err := ParseMasterRing("a:" + countingKey + "\nb:" + onesKey)
 	if err != nil {
@@ -264,7 +265,7 @@ func TestWebhookSecretIsFrozen(t *testing.T) {
 	}
 }
 
-// TestFingerprintIsFrozen holds the derivation still: a store keeps the
+// TestFingerprintIsFrozen checks that the derivation never changes: a store keeps the
 // fingerprints of its master keys for good. They were computed apart from this
 // code, by RFC 5869 written out in Python.
 func TestFingerprintIsFrozen(t *testing.T) {

@@ -29,7 +29,7 @@ func ParseCurrency(code string) (canonical string, ok bool) {
 // which amounts are stored: 2 for USD, 0 for JPY. It follows ISO 4217. For a code that is no longer in
 // force it returns 2, the usual number.
 //
-// The exponent gives stored amounts their meaning, so this table holds it and not the library's data.
+// The exponent gives stored amounts their meaning, so this table has it and not the library's data.
 // The library follows ISO too (as of v1.4.2), but both may change: UGX once had 2 digits. CLDR, the
 // source of the library's other data, counts the coins in use and gives IQD, RSD and LBP no digits. An
 // upgrade must never turn 12.34 into 1,234. A test fails when the library and the table differ.

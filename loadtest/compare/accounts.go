@@ -13,8 +13,8 @@ const (
 	granters  = 8 // accounts at the same time that are granted licenses or create endpoints
 )
 
-// crowd is many accounts with an API key each.
-type crowd struct {
+// accountGroup is many accounts with an API key each.
+type accountGroup struct {
 	*bench
 	keys []string
 }
@@ -24,12 +24,12 @@ type crowd struct {
 // the cores that are measured: a load with endpoints measures what recording costs.
 func (l *lab) accounts(ctx context.Context, b *bench) {
 	l.progress.Step("creating %d accounts", l.cfg.Accounts)
-	c := &crowd{bench: b, keys: make([]string, l.cfg.Accounts)}
+	c := &accountGroup{bench: b, keys: make([]string, l.cfg.Accounts)}
 	stopIf(rig.Each(ctx, len(c.keys), keyMakers, func(ctx context.Context, i int) (err error) {
-		c.keys[i], err = b.Licet.CreateKey(ctx, b.Etcd, fmt.Sprintf("crowd%d", i))
+		c.keys[i], err = b.Licet.CreateKey(ctx, b.Etcd, fmt.Sprintf("account%d", i))
 		return err
 	}))
-	l.findBestBind(ctx, b)
+	sweep{l, b}.bindOnce(ctx)
 	for _, phase := range []struct {
 		name   string
 		open   func(context.Context)
@@ -46,7 +46,7 @@ func (l *lab) accounts(ctx context.Context, b *bench) {
 }
 
 // accountsRound returns the rate on licenses of many accounts divided by the rate on licenses of one account.
-func (l *lab) accountsRound(ctx context.Context, c *crowd, phase string) float64 {
+func (l *lab) accountsRound(ctx context.Context, c *accountGroup, phase string) float64 {
 	c.renewNode(ctx)
 	each := max(l.cfg.Licenses/len(c.keys), 1)
 	n := each * len(c.keys)
@@ -61,7 +61,7 @@ func (l *lab) accountsRound(ctx context.Context, c *crowd, phase string) float64
 }
 
 // grantAll grants each account so many licenses. Successive licenses belong to different accounts.
-func (c *crowd) grantAll(ctx context.Context, each int) *rig.Keys {
+func (c *accountGroup) grantAll(ctx context.Context, each int) *rig.Keys {
 	lists := make([]*rig.Keys, len(c.keys))
 	stopIf(rig.Each(ctx, len(c.keys), granters, func(ctx context.Context, i int) (err error) {
 		lists[i], err = grant(ctx, c.seeder, c.keys[i], each, unlimited)
@@ -77,7 +77,7 @@ func (c *crowd) grantAll(ctx context.Context, each int) *rig.Keys {
 }
 
 // listen creates an endpoint for all events of each account, the one account included.
-func (c *crowd) listen(ctx context.Context) {
+func (c *accountGroup) listen(ctx context.Context) {
 	all := append([]string{c.apiKey}, c.keys...)
 	stopIf(rig.Each(ctx, len(all), granters, func(ctx context.Context, i int) error {
 		api, err := client.New("http://"+c.seeder.Address, all[i])

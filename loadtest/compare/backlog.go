@@ -19,7 +19,7 @@ const (
 
 // backlog records events while an endpoint is disabled. Then a node that has just
 // started delivers all of them. It measures how fast it delivers while devices are
-// bound, and how much memory it holds.
+// bound, and how much memory it uses.
 func (l *lab) backlog(ctx context.Context, b *bench) {
 	b.alone()
 	e := b.subscribe(ctx)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// claimedDevices is how many devices one etcd is promised to hold.
-	claimedDevices = 5_000_000
+	// targetDevices is how many devices one etcd is to have.
+	targetDevices = 5_000_000
 	// smallLicenses is how many licenses the small store has at most, which the full
 	// store is compared with.
 	smallLicenses = 50_000
@@ -86,7 +86,7 @@ func (f *full) bound() int { return f.filler.bound() + f.extra }
 // share returns how much of the quota a database takes, in percent. A store with fewer
 // devices than promised counts as a part of a store with all of them.
 func (f *full) share(database int64) float64 {
-	scale := max(1, claimedDevices/float64(f.bound()))
+	scale := max(1, targetDevices/float64(f.bound()))
 	return 100 * scale * float64(database) / rig.EtcdQuota
 }
 
@@ -115,9 +115,9 @@ func (f *full) fill(ctx context.Context) {
 	f.report.inform("filling", "min", time.Since(began).Minutes())
 	f.report.add("capacity", "database as it grew ÷ quota", f.share(now.Database))
 	f.report.add("bytes", "with its history", float64(now.Database)/float64(f.bound()))
-	if now.Devices < claimedDevices {
+	if now.Devices < targetDevices {
 		f.report.note("capacity",
-			fmt.Sprintf("projected from %d devices: only a run with %d proves it", now.Devices, claimedDevices))
+			fmt.Sprintf("projected from %d devices: only a run with %d proves it", now.Devices, targetDevices))
 	}
 	if f.filler.retries > 0 {
 		f.report.note("capacity", fmt.Sprintf("while filling, %d pieces were tried again", f.filler.retries))
@@ -175,7 +175,7 @@ func (f *full) informLatencies(where string, s *sample) {
 	f.report.inform(where+": p99 of an activation", "ms", s.p99())
 }
 
-// informDatabase reports the size of the database and what etcd and the node hold.
+// informDatabase reports the size of the database and what etcd and the node use.
 func (f *full) informDatabase(when string, p fillPoint) {
 	f.report.inform(when+": devices bound", "", float64(f.bound()))
 	f.report.inform(when+": database", "MiB", float64(p.Database)/mebibyte)

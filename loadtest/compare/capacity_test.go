@@ -107,14 +107,7 @@ func checkFigures(t *testing.T, figures []*figure) {
 }
 
 func TestCapacityConfig(t *testing.T) {
-	f := func(problem string, args ...string) *config {
-		t.Helper()
-		cfg, err := parseConfig(args, &bytes.Buffer{})
-		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
-			t.Errorf("%v: got %v, want %q", args, err, problem)
-		}
-		return cfg
-	}
+	f := parser(t)
 	f("above 0", "--per-license", "0")
 	f("99 licenses", "--devices", "297")
 	f("licenses", "--devices", "30000000")
@@ -141,12 +134,12 @@ func TestShareOfTheQuota(t *testing.T) {
 		}
 	}
 	const quota = rig.EtcdQuota
-	f(claimedDevices, quota/2, 50)
-	f(claimedDevices/10, quota/20, 100*10*float64(quota/20)/quota)
-	f(2*claimedDevices, quota/2, 50) // more than is claimed is not counted against it, nor for it
+	f(targetDevices, quota/2, 50)
+	f(targetDevices/10, quota/20, 100*10*float64(quota/20)/quota)
+	f(2*targetDevices, quota/2, 50) // more than the target counts neither against it nor for it
 }
 
-func TestJudgeDisk(t *testing.T) {
+func TestDiskVerdict(t *testing.T) {
 	if err := checkFree("/stores", 3*gibibyte, 3*gibibyte); err != nil {
 		t.Error(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -34,12 +35,13 @@ type settings struct {
 	Clients     []int         `json:"clients"`
 }
 
-// config holds the command line.
+// config contains the command line.
 type config struct {
 	settings
 	rig.Setup
 	only    []string
 	attacks []string // of the row fair; empty: all
+	against string   // another program, to measure in place of the rows
 	quick   bool
 	lenient bool // a missed must is no failure
 }
@@ -49,7 +51,7 @@ func fullSettings() settings {
 		Rounds: 5, Licenses: 20_000, Accounts: 1_000, Spilled: 5_000, Large: 300_000, Small: 1_000,
 		Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
 		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Quiet: 30 * time.Second,
-		Backlog: 1_000_000, Devices: claimedDevices,
+		Backlog: 1_000_000, Devices: targetDevices,
 		Sweep: []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
 	}
 }
@@ -78,6 +80,8 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 		"rows to measure, with commas between: "+strings.Join(rowIDs(), ",")+" (default: all but capacity)")
 	flags.StringArrayVar(&cfg.attacks, "attack", nil,
 		"an attack of the row fair to measure, by its name in the table; may be repeated (default: all)")
+	flags.StringVar(&cfg.against, "against", "",
+		"another licet, such as an older build: measure activations of both programs in turns, and no row of the table")
 	flags.BoolVar(&cfg.quick, "quick", false,
 		"small sizes: shows in seconds that everything works, and no number means anything")
 	flags.IntVar(&cfg.Rounds, "rounds", cfg.Rounds, "rounds to take medians of")
@@ -89,6 +93,9 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	cfg.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
+	}
+	if cfg.against != "" && len(cfg.only)+len(cfg.attacks) > 0 {
+		return nil, errors.New("--against measures no row, so --only and --attack say nothing")
 	}
 	for _, id := range cfg.only {
 		if !slices.Contains(rowIDs(), id) {
@@ -125,7 +132,7 @@ func (c *config) fillLicenses() int {
 // wants reports whether one of these rows is to be measured. capacity takes so long that
 // it is measured only by name.
 func (c *config) wants(ids ...string) bool {
-	return slices.ContainsFunc(ids, func(id string) bool {
+	return c.against == "" && slices.ContainsFunc(ids, func(id string) bool {
 		return slices.Contains(c.only, id) || len(c.only) == 0 && id != capacityRow && id != bytesRow
 	})
 }

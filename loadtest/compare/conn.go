@@ -39,9 +39,9 @@ var (
 
 const maxAnswer = 64 << 20
 
-// parseAnswer parses what has come so far; whole means that nothing is missing. It is no
+// parseAnswer parses what has come so far; complete means that nothing is missing. It is no
 // HTTP client: it refuses chunked answers, which Licet never sends.
-func parseAnswer(b []byte) (a answer, whole bool, err error) {
+func parseAnswer(b []byte) (a answer, complete bool, err error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {
 		if len(b) > 16<<10 {

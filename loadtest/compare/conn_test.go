@@ -14,11 +14,11 @@ import (
 )
 
 func TestParseAnswer(t *testing.T) {
-	f := func(text string, want answer, whole bool) {
+	f := func(text string, want answer, complete bool) {
 		t.Helper()
 		got, done, err := parseAnswer([]byte(text))
-		if err != nil || done != whole || got != want {
-			t.Errorf("%q: got %+v, whole %v, %v; want %+v, whole %v", text, got, done, err, want, whole)
+		if err != nil || done != complete || got != want {
+			t.Errorf("%q: got %+v, complete %v, %v; want %+v, complete %v", text, got, done, err, want, complete)
 		}
 	}
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\ncontent-LENGTH:  5 \r\n\r\n"
@@ -34,8 +34,8 @@ func TestParseAnswer(t *testing.T) {
 func TestParseAnswerRefuses(t *testing.T) {
 	f := func(text string, want error) {
 		t.Helper()
-		if _, whole, err := parseAnswer([]byte(text)); whole || !errors.Is(err, want) {
-			t.Errorf("%q: got whole %v, %v; want %v", text, whole, err, want)
+		if _, complete, err := parseAnswer([]byte(text)); complete || !errors.Is(err, want) {
+			t.Errorf("%q: got complete %v, %v; want %v", text, complete, err, want)
 		}
 	}
 	f("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", errNoHTTP)
@@ -128,9 +128,9 @@ func BenchmarkAnswer(b *testing.B) {
 		"%d\r\nX-Request-Id: 1\r\n\r\n%s", len(body), body)
 	b.ReportAllocs()
 	for b.Loop() {
-		a, whole, err := parseAnswer(text)
-		if err != nil || !whole || envelopeCode(a.status, text[a.head:]) != 0 {
-			b.Fatal(a, whole, err)
+		a, complete, err := parseAnswer(text)
+		if err != nil || !complete || envelopeCode(a.status, text[a.head:]) != 0 {
+			b.Fatal(a, complete, err)
 		}
 	}
 }

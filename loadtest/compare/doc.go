@@ -27,8 +27,9 @@
 //	storm.go           new devices while many activations hit one license
 //	guessing.go        new devices while made-up license keys come
 //	sweep.go           the number of requests at a time with the highest rate
-//	growth.go          licenses with very many devices
-//	footprint.go       memory of a node; clusters of three members
+//	growth.go          licenses with very many devices; an etcd of three members
+//	footprint.go       memory of a node with many licenses and connections
+//	against.go         this program against another, such as an older build
 //	placement.go       several nodes on one etcd
 //	eventson.go        the cost of events and deliveries
 //	accounts.go        licenses of many accounts against licenses of one

@@ -12,7 +12,7 @@ func (l *lab) eventsOn(ctx context.Context, b *bench) {
 	// The measured node delivers, as the only node of a service would. The idle seeder
 	// would take the same processors without noticing that the measured node is busy.
 	b.renew(ctx, &b.seeder, withoutDelivery()...)
-	l.sweepDevices(ctx, b)
+	sweep{l, b}.devicesOnce(ctx)
 	l.eachRound("events on", func(int) { l.eventsRound(ctx, b) })
 }
 

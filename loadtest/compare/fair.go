@@ -88,7 +88,7 @@ func (l *lab) fairAgainst(ctx context.Context, attacks []attack) {
 		return s
 	}
 	for number := range l.cfg.Rounds {
-		calm := measure("undisturbed")
+		undisturbed := measure("undisturbed")
 		for _, a := range attacks {
 			l.progress.Step("round %d of %d: one account %s", number+1, l.cfg.Rounds, a.name)
 			var rough *sample
@@ -97,9 +97,9 @@ func (l *lab) fairAgainst(ctx context.Context, attacks []attack) {
 				rough, through = r.meanwhile(ctx, a,
 					func() *sample { return measure("while another account " + a.name) })
 			})
-			before := calm
-			calm = measure("undisturbed")
-			l.informFair(number, a, before, rough, calm, through)
+			before := undisturbed
+			undisturbed = measure("undisturbed")
+			l.informFair(number, a, before, rough, undisturbed, through)
 		}
 	}
 }
@@ -112,13 +112,13 @@ func (l *lab) informFair(number int, a attack, before, rough, after *sample, thr
 			"through: it %s", number+1, a.name))
 		return
 	}
-	calm := (before.rate() + after.rate()) / 2
+	undisturbed := (before.rate() + after.rate()) / 2
 	if a.control {
-		l.report.inform("fair: new devices ÷ undisturbed while it "+a.name, "", rough.rate()/calm)
+		l.report.inform("fair: new devices ÷ undisturbed while it "+a.name, "", rough.rate()/undisturbed)
 	} else {
-		l.report.add("fair", a.name, rough.rate()/calm)
+		l.report.add("fair", a.name, rough.rate()/undisturbed)
 	}
-	l.report.inform("fair: undisturbed", "/s", calm)
+	l.report.inform("fair: undisturbed", "/s", undisturbed)
 	// The rival's clients run on the cores that are measured, so their processor time is part of the loss.
 	l.report.inform("fair: CPU of both accounts' clients while it "+a.name, "%",
 		100*rough.own.Seconds()/rough.elapsed.Seconds())

@@ -74,7 +74,7 @@ func tries[T any](ctx context.Context, f *filler, do func() (T, error)) (result 
 	return result, fmt.Errorf("%d times: %w", fillTries, err)
 }
 
-// fillPoint is what etcd and the node hold at some number of devices.
+// fillPoint is what etcd and the node use at some number of devices.
 type fillPoint struct {
 	Devices       int     `json:"devices"`
 	Licenses      int     `json:"licenses"`
@@ -87,7 +87,7 @@ type fillPoint struct {
 	InUse         int64   `json:"database_in_use"`
 }
 
-// look reads what etcd and the node hold now.
+// look reads what etcd and the node use now.
 func look(ctx context.Context, etcd *rig.Cluster, n *rig.Node) (p fillPoint) {
 	member := must(rig.MemoryOf(etcd.Members[0].PID()))
 	node := must(rig.MemoryOf(n.PID()))

@@ -10,7 +10,7 @@ import (
 // time on each, and reads every answer whole.
 type fleet struct {
 	addresses []string // of nodes; the lanes go round among them
-	// build returns request number i; it holds until the next call.
+	// build returns request number i; it is valid until the next call.
 	build func(i int) []byte
 	lanes []lane
 	poll  *poller
@@ -271,11 +271,11 @@ func (f *fleet) read(i int) {
 		return
 	}
 	l.have += n
-	a, whole, err := parseAnswer(l.buffer[:l.have])
+	a, complete, err := parseAnswer(l.buffer[:l.have])
 	switch {
 	case err != nil:
 		f.finish(i, codeBroken)
-	case whole:
+	case complete:
 		code := envelopeCode(a.status, l.buffer[a.head:l.have])
 		if a.closes {
 			f.hangUp(i)

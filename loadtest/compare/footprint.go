@@ -15,7 +15,7 @@ const mebibyte = 1 << 20
 const devicesEach = 3
 
 // footprint binds devices to many licenses on a new store, and then reads how much
-// memory the node holds.
+// memory the node uses.
 func (l *lab) footprint(ctx context.Context, b *bench) {
 	n := l.cfg.Remembered
 	l.progress.Step("granting %d licenses", n)
@@ -29,7 +29,7 @@ func (l *lab) footprint(ctx context.Context, b *bench) {
 	l.memory(ctx, b, list, before)
 }
 
-// memory reads what a node holds with remembered licenses and idle connections.
+// memory reads what a node uses with remembered licenses and idle connections.
 func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBefore float64) {
 	l.progress.Step("an idle node, and %d idle connections", l.cfg.Connections)
 	idle := l.quiet(ctx, b.node, goroutinesBefore)
@@ -46,14 +46,14 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	}
 	rig.Rest(ctx, l.cfg.Quiet/10)
 	with := must(rig.MemoryOf(b.node.PID()))
-	crowded := goroutines(ctx, b.node)
+	connected := goroutines(ctx, b.node)
 	l.report.add("memory", "RSS", float64(memory.Resident)/mebibyte)
 	l.report.add("memory", "goroutines per idle license",
 		perLicense(idle-goroutinesBefore, l.cfg.Remembered))
 	l.report.add("memory", "RSS more for 10,000 idle connections", float64(with.Resident-memory.Resident)/mebibyte)
 	l.report.inform("memory: RSS of the node at its peak", "MiB", float64(memory.Peak)/mebibyte)
 	l.report.inform("memory: goroutines of the idle node", "", idle)
-	l.report.inform("memory: goroutines with idle connections", "", crowded)
+	l.report.inform("memory: goroutines with idle connections", "", connected)
 }
 
 // quiet waits until the goroutines that served connections have ended: the HTTP server

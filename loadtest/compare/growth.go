@@ -65,8 +65,8 @@ func pages(apiKey string, list *rig.Keys) func(int) []byte {
 // members measures new devices on distinct licenses with an etcd of three members, all on
 // the same cores.
 func (l *lab) members(ctx context.Context, b *bench) {
-	put := l.sweepPuts(ctx, b)
-	connections, _ := l.sweepBinds(ctx, b)
+	put := sweep{l, b}.puts(ctx)
+	connections, _ := sweep{l, b}.binds(ctx)
 	l.eachRound("three members", func(int) {
 		list := b.warmed(ctx, l.cfg.Licenses)
 		n := list.Count()

@@ -70,7 +70,7 @@ func newGuess() *guess {
 	return g
 }
 
-// of returns guess number i. It holds until the next call.
+// of returns guess number i. It is valid until the next call.
 func (g *guess) of(i int) []byte {
 	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	copy(g.text[g.addressAt:], fmt.Sprintf("%03d.%03d", 100+i/100%100, 100+i%100))

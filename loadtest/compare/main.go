@@ -65,6 +65,9 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 	}
 	l := &lab{cfg: cfg, report: newReport(), progress: progress,
 		setup: rig.Setup{Dir: dir, Binary: program.Binary, NodeLogLevel: cfg.NodeLogLevel}}
+	if cfg.against != "" {
+		return l.report, attempt(func() { against(ctx, l) })
+	}
 	for _, p := range l.parts() {
 		if !cfg.wants(p.rows...) {
 			continue

@@ -165,7 +165,7 @@ func (r *rival) dial(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", r.bench.node.Address)
 }
 
-// hoard holds the latest connections of each client.
+// hoard keeps the latest connections of each client.
 type hoard struct {
 	dial  func(context.Context) (net.Conn, error)
 	each  int

@@ -53,7 +53,7 @@ func (p *poller) connect(address string, number int) (fd int, err error) {
 	if err = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1); err != nil {
 		return -1, fmt.Errorf("set TCP_NODELAY: %w", err)
 	}
-	// Thousands of closed ones would hold their ports for a minute.
+	// Thousands of closed ones would keep their ports for a minute.
 	if err = syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER,
 		&syscall.Linger{Onoff: 1}); err != nil {
 		return -1, fmt.Errorf("set SO_LINGER: %w", err)

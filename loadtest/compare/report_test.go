@@ -109,8 +109,9 @@ func TestPerLicense(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
-	f := func(problem string, args ...string) *config {
+// parser returns a function that parses a command line, which must have a problem, or none if the problem is empty.
+func parser(t *testing.T) func(problem string, args ...string) *config {
+	return func(problem string, args ...string) *config {
 		t.Helper()
 		cfg, err := parseConfig(args, &bytes.Buffer{})
 		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
@@ -118,6 +119,10 @@ func TestConfig(t *testing.T) {
 		}
 		return cfg
 	}
+}
+
+func TestConfig(t *testing.T) {
+	f := parser(t)
 	f("none of distinct", "--only", "distinct,nothing")
 	f("unexpected argument", "distinct")
 	f("above 0", "--rounds", "0")

@@ -66,7 +66,7 @@ func newActivation(list *rig.Keys) *activation {
 	return a
 }
 
-// of fills in the request. It holds until the next call.
+// of fills in the request. It is valid until the next call.
 func (a *activation) of(key []byte, d device) []byte {
 	copy(a.text[a.keyAt:a.keyAt+a.keyLength], key)
 	d.appendID(a.text[a.idAt:a.idAt])

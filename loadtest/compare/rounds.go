@@ -18,7 +18,7 @@ const (
 
 // rounds measures all rows that are compared with the baseline, on one store, in turns.
 func (l *lab) rounds(ctx context.Context, b *bench) {
-	named("sweep", func() { l.sweep(ctx, b) })
+	named("sweep", func() { sweep{l, b}.all(ctx) })
 	for number := range l.cfg.Rounds {
 		b.renewNode(ctx)
 		r := &round{lab: l, bench: b, name: fmt.Sprintf("round %d of %d", number+1, l.cfg.Rounds)}
@@ -159,18 +159,23 @@ func (l *lab) inform(row string, s *sample) {
 	l.report.inform(row+": allocations of the node", "", s.allocations/float64(max(s.ok, 1)))
 }
 
-// reactivate activates devices that were bound just before, between two halves of gets.
+// repeat activates devices that were bound just before.
+func (r *round) repeat(ctx context.Context) *sample {
+	s := r.activate(ctx, r.best.renew, r.list, bound(r.list.Count(), 3), closed(ctx, 0, r.cfg.Span))
+	r.checkSample("reactivate", "re-activations", s)
+	return s
+}
+
+// reactivate measures repeat between two halves of gets.
 func (r *round) reactivate(ctx context.Context) {
 	get := func() *sample {
 		return r.measure(ctx, r.base.gets(ctx, r.best.get), closed(ctx, 0, r.cfg.Span/2))
 	}
 	before := get()
-	n := r.list.Count()
-	s := r.activate(ctx, r.best.renew, r.list, bound(n, 3), closed(ctx, 0, r.cfg.Span))
+	s := r.repeat(ctx)
 	after := get()
 	r.checkSample("reactivate", "gets", before)
 	r.checkSample("reactivate", "gets", after)
-	r.checkSample("reactivate", "re-activations", s)
 	r.report.inform("etcd: single gets", "/s", (before.rate()+after.rate())/2)
 	r.report.add("reactivate", "", s.rate()/((before.rate()+after.rate())/2))
 	r.inform("reactivate", s)

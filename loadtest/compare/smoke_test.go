@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,28 @@ func TestEveryRowIsFilled(t *testing.T) {
 	}
 }
 
+// TestAgainst measures a program against itself.
+func TestAgainst(t *testing.T) {
+	depth.NeedFull(t)
+	t.Parallel()
+	licet := filepath.Join(t.TempDir(), "licet")
+	if err := process.BuildLicet(t.Context(), "", licet); err != nil {
+		t.Fatal(err)
+	}
+	d := quickly(t, "--licet", licet, "--against", licet, "--rounds", "2")
+	for _, row := range []string{"cold", "distinct", "hot", "mixed", "reactivate"} {
+		name := row + ": rate ÷ the other program's"
+		if !slices.ContainsFunc(d.Figures, func(f *figure) bool {
+			return f.Name == name && len(f.Samples) == 2 && min(f.Samples[0], f.Samples[1]) > 0
+		}) {
+			t.Errorf("no %s in %+v", name, d.Figures)
+		}
+	}
+	if len(d.Rows) > 0 {
+		t.Errorf("rows: %+v", d.Rows)
+	}
+}
+
 // TestUnfair: the median of the rounds of an attack decides.
 func TestUnfair(t *testing.T) {
 	r := newReport()
@@ -122,6 +145,10 @@ func TestUsageError(t *testing.T) {
 	if code := command(t.Context(), []string{"--rounds", "none"}, &stdout, &stderr); code != rig.ExitUsage ||
 		stderr.Len() == 0 {
 		t.Errorf("exit code %d, %s", code, &stderr)
+	}
+	if code := command(t.Context(), []string{"--against", "licet", "--only", "hot"}, &stdout, &stderr); code !=
+		rig.ExitUsage {
+		t.Errorf("rows beside another program: exit code %d, %s", code, &stderr)
 	}
 	if code := command(t.Context(), []string{"--help"}, &stdout, &stderr); code != rig.ExitOK ||
 		!strings.Contains(stderr.String(), "--quick") {

@@ -11,8 +11,8 @@ import (
 const (
 	stormDevices = 10_000
 	stormSlots   = 5
-	// calmShare is the rate of the other licenses, as a share of the highest rate.
-	calmShare = 0.25
+	// otherShare is the rate of the other licenses, as a share of the highest rate.
+	otherShare = 0.25
 )
 
 // storm binds thousands of devices to one license with a few slots within seconds, while
@@ -52,5 +52,5 @@ func (r *round) disturb(
 // others binds the next device of warm licenses, at a modest rate.
 func (r *round) others(ctx context.Context, list *rig.Keys, next uint64) *sample {
 	return r.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), next),
-		opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
+		opened(ctx, otherShare*r.warm.rate(), r.cfg.Span))
 }

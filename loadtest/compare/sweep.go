@@ -31,80 +31,86 @@ func (l *lab) fastest(what string, shapes []shape, try func(s shape, number int)
 	return best
 }
 
-// sweepEtcd finds the best shape of operations of etcd's own client.
-func (l *lab) sweepEtcd(what string, try func(s shape, number int) *sample) shape {
+// sweep finds the best shapes of the loads on a bench. It keeps them in best.
+type sweep struct {
+	*lab
+	*bench
+}
+
+// etcd finds the best shape of operations of etcd's own client.
+func (w sweep) etcd(what string, try func(s shape, number int) *sample) shape {
 	var all []shape
-	for _, clients := range l.cfg.Clients {
-		for _, workers := range l.cfg.Sweep {
+	for _, clients := range w.cfg.Clients {
+		for _, workers := range w.cfg.Sweep {
 			all = append(all, shape{clients, workers})
 		}
 	}
-	return l.fastest("etcd's "+what, all, try)
+	return w.fastest("etcd's "+what, all, try)
 }
 
-func (l *lab) sweepPuts(ctx context.Context, b *bench) shape {
-	return l.sweepEtcd("puts", func(s shape, _ int) *sample { return b.put(ctx, s, closed(ctx, 0, l.cfg.SweepSpan)) })
+func (w sweep) puts(ctx context.Context) shape {
+	return w.etcd("puts", func(s shape, _ int) *sample { return w.put(ctx, s, closed(ctx, 0, w.cfg.SweepSpan)) })
 }
 
-// bindRounds measures rounds of a row, with as many workers as bind new devices fastest.
-func (l *lab) bindRounds(ctx context.Context, b *bench, what string, round func(context.Context, *bench, int)) {
-	l.findBestBind(ctx, b)
-	l.eachRound(what, func(number int) { round(ctx, b, number) })
-}
-
-// findBestBind finds how many workers bind new devices fastest, unless an earlier row has found that.
-func (l *lab) findBestBind(ctx context.Context, b *bench) {
-	if l.best.bind.workers == 0 {
-		l.best.bind, _ = l.sweepBinds(ctx, b)
+// bindOnce finds how many workers bind new devices fastest, unless an earlier row has found that.
+func (w sweep) bindOnce(ctx context.Context) {
+	if w.best.bind.workers == 0 {
+		w.best.bind, _ = w.binds(ctx)
 	}
 }
 
-// sweepBinds finds the best number of connections for new devices on warm distinct licenses.
-func (l *lab) sweepBinds(ctx context.Context, b *bench) (shape, *rig.Keys) {
-	list := b.warmed(ctx, l.cfg.Licenses)
+// binds finds the best number of connections for new devices on warm distinct licenses.
+func (w sweep) binds(ctx context.Context) (shape, *rig.Keys) {
+	list := w.warmed(ctx, w.cfg.Licenses)
 	n := list.Count()
-	return l.fastest("new devices on distinct licenses", l.connections(), func(s shape, number int) *sample {
-		return b.activate(ctx, s, list, spread(n, uint64(1+number)), closed(ctx, n, l.cfg.SweepSpan))
+	return w.fastest("new devices on distinct licenses", w.connections(), func(s shape, number int) *sample {
+		return w.activate(ctx, s, list, spread(n, uint64(1+number)), closed(ctx, n, w.cfg.SweepSpan))
 	}), list
 }
 
-// sweep finds all shapes that the rounds need.
-func (l *lab) sweep(ctx context.Context, b *bench) {
-	l.best.put = l.sweepPuts(ctx, b)
-	l.best.get = l.sweepEtcd("gets", func(s shape, _ int) *sample {
-		return b.measure(ctx, b.base.gets(ctx, s), closed(ctx, 0, l.cfg.SweepSpan))
+// all finds all shapes that the rounds need.
+func (w sweep) all(ctx context.Context) {
+	w.best.put = w.puts(ctx)
+	w.best.get = w.etcd("gets", func(s shape, _ int) *sample {
+		return w.measure(ctx, w.base.gets(ctx, s), closed(ctx, 0, w.cfg.SweepSpan))
 	})
 	var list *rig.Keys
-	l.best.bind, list = l.sweepBinds(ctx, b)
+	w.best.bind, list = w.binds(ctx)
 	n := list.Count()
-	l.best.renew = l.fastest("re-activations", l.connections(), func(s shape, _ int) *sample {
-		return b.activate(ctx, s, list, spread(n, 0), closed(ctx, n, l.cfg.SweepSpan))
+	w.best.renew = w.fastest("re-activations", w.connections(), func(s shape, _ int) *sample {
+		return w.activate(ctx, s, list, spread(n, 0), closed(ctx, n, w.cfg.SweepSpan))
 	})
-	one, from := l.sweepHot(ctx, b)
+	one, from := w.newOnOne(ctx)
 	bound := from
-	l.best.mix = l.fastest("bound and new devices on one license", l.connections(), func(s shape, _ int) *sample {
-		measured := b.activate(ctx, s, one, mixed(bound, from), closed(ctx, 0, l.cfg.SweepSpan))
+	w.best.mix = w.fastest("bound and new devices on one license", w.connections(), func(s shape, _ int) *sample {
+		measured := w.activate(ctx, s, one, mixed(bound, from), closed(ctx, 0, w.cfg.SweepSpan))
 		from += measured.made
 		return measured
 	})
 }
 
-// sweepHot finds the best number of connections for new devices on one license. It returns the license, and how many
+// newOnOne finds the best number of connections for new devices on one license. It returns the license, and how many
 // devices the license has.
-func (l *lab) sweepHot(ctx context.Context, b *bench) (one *rig.Keys, bound int) {
-	one = b.grant(ctx, 1, unlimited)
-	l.best.hot = l.fastest("new devices on one license", l.connections(), func(s shape, _ int) *sample {
-		measured := b.activate(ctx, s, one, onto(bound), closed(ctx, 0, l.cfg.SweepSpan))
+func (w sweep) newOnOne(ctx context.Context) (one *rig.Keys, bound int) {
+	one = w.grant(ctx, 1, unlimited)
+	w.best.hot = w.fastest("new devices on one license", w.connections(), func(s shape, _ int) *sample {
+		measured := w.activate(ctx, s, one, onto(bound), closed(ctx, 0, w.cfg.SweepSpan))
 		bound += measured.made
 		return measured
 	})
 	return one, bound
 }
 
-// sweepDevices finds the shapes that new devices need, unless they are known.
-func (l *lab) sweepDevices(ctx context.Context, b *bench) {
-	if l.best.hot.workers == 0 {
-		l.best.bind, _ = l.sweepBinds(ctx, b)
-		l.sweepHot(ctx, b)
+// devicesOnce finds the shapes that new devices need, unless they are known.
+func (w sweep) devicesOnce(ctx context.Context) {
+	if w.best.hot.workers == 0 {
+		w.best.bind, _ = w.binds(ctx)
+		w.newOnOne(ctx)
 	}
+}
+
+// bindRounds measures rounds of a row, with as many workers as bind new devices fastest.
+func (l *lab) bindRounds(ctx context.Context, b *bench, what string, round func(context.Context, *bench, int)) {
+	sweep{l, b}.bindOnce(ctx)
+	l.eachRound(what, func(number int) { round(ctx, b, number) })
 }

@@ -30,7 +30,7 @@ export class Client {
     this.own = own;
     this.repeat = repeat;
     this.all = new Trend('operation', true); // from the first try to the final response
-    this.after = new Trend('operation_after', true); // operations that begin after own.calm
+    this.after = new Trend('operation_after', true); // operations that begin after own.recovered
     this.each = {};
     for (const op of operations) {
       this.each[op] = new Trend(`operation_${metric(op)}`, true);
@@ -97,7 +97,7 @@ export class Client {
     }
     this.all.add(took);
     this.each[op].add(took);
-    if (begun >= exec.scenario.startTime + this.own.calm * 1000) {
+    if (begun >= exec.scenario.startTime + this.own.recovered * 1000) {
       this.after.add(took);
     }
   }

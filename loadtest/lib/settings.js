@@ -18,7 +18,7 @@ export function settings(name) {
     about: usual.about,
     rate: number('RATE', usual.rate), // arrivals a second
     duration,
-    calm: duration * (usual.calm || 0), // seconds after which faults must have no effect any more
+    recovered: duration * (usual.recovered || 0), // seconds after which faults must have no effect any more
     slack: number('SLACK', 1), // factor for the allowed durations
     targets, // addresses of the nodes
     apiKeys: (__ENV.API_KEY || '').split(','), // of each account; license i of a group is of account i modulo these

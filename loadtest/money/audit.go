@@ -117,8 +117,8 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 		if p.Currency != b.price.currency {
 			wrong("the %s %s is in %s", p.Type, p.Reference, p.Currency)
 		}
-		if fee, kept := m.fees[p.Reference]; p.Type != "dispute" && !told(p.Fee, fee, kept) {
-			wrong("the fee of the %s %s is %v, and must be %d", p.Type, p.Reference, shown(p.Fee), fee)
+		if fee, kept := m.fees[p.Reference]; p.Type != "dispute" && !feeAgrees(p.Fee, fee, kept) {
+			wrong("the fee of the %s %s is %v, and must be %d", p.Type, p.Reference, feeText(p.Fee), fee)
 		}
 		switch {
 		case p.Type == "dispute": // see difference
@@ -151,13 +151,13 @@ func (a *auditor) paymentsOf(b *buyer, m *money, wrong func(string, ...any)) {
 	}
 }
 
-// told reports whether a fee is known exactly if Stripe keeps one, and is what Stripe keeps.
-func told(fee *int64, want int64, kept bool) bool {
+// feeAgrees reports whether a fee is known exactly if Stripe keeps one, and is what Stripe keeps.
+func feeAgrees(fee *int64, want int64, kept bool) bool {
 	return (fee != nil) == kept && (fee == nil || *fee == want)
 }
 
-// shown returns a fee as text.
-func shown(fee *int64) string {
+// feeText returns a fee as text.
+func feeText(fee *int64) string {
 	if fee == nil {
 		return "not known"
 	}
@@ -251,8 +251,8 @@ func difference(
 	if paid := m.paid + m.further(); now.AmountPaid != paid {
 		return fmt.Sprintf("%d %s are paid, and amount_paid is %d", paid, b.price.currency, now.AmountPaid)
 	}
-	if !told(now.Fee, m.fee, m.fee != 0) {
-		return fmt.Sprintf("Stripe keeps %d %s, and fee is %s", m.fee, b.price.currency, shown(now.Fee))
+	if !feeAgrees(now.Fee, m.fee, m.fee != 0) {
+		return fmt.Sprintf("Stripe keeps %d %s, and fee is %s", m.fee, b.price.currency, feeText(now.Fee))
 	}
 	return ""
 }

@@ -43,8 +43,8 @@ func (s *scene) readBooks(ctx context.Context) (*books, error) {
 	b := s.stripeBooks()
 	b.details, b.payments = map[string]*client.Order{}, map[string][]client.Payment{}
 	var errs [5]error
-	b.orders, errs[0] = all(s.shop.desk.Orders.All(ctx, client.OrderFilter{}))
-	b.licenses, errs[1] = all(s.shop.desk.Licenses.All(ctx, client.LicenseFilter{}))
+	b.orders, errs[0] = rig.Collect(s.shop.desk.Orders.All(ctx, client.OrderFilter{}))
+	b.licenses, errs[1] = rig.Collect(s.shop.desk.Licenses.All(ctx, client.LicenseFilter{}))
 	now := time.Now()
 	b.report, errs[2] = s.shop.desk.Reports.Sales(ctx, client.SalesReportOf{By: client.ByDay,
 		Period: client.Period{From: now.AddDate(0, 0, -2), To: now.AddDate(0, 0, 2)}})
@@ -65,17 +65,6 @@ func (s *scene) payments(ctx context.Context, orderNo string) ([]client.Payment,
 		return nil, err
 	}
 	return list.Items, nil
-}
-
-// all reads a list to its end.
-func all[T any](list func(yield func(T, error) bool)) (items []T, err error) {
-	for item, failed := range list {
-		if failed != nil {
-			return nil, failed
-		}
-		items = append(items, item)
-	}
-	return items, nil
 }
 
 // readDetails looks up each order, with its license keys and its payments.

@@ -209,8 +209,7 @@ func (s *shop) cancel(ctx context.Context, b *buyer) {
 
 // giveBack refunds parts of an order once it is paid. The buyer opens the pay page, so no callback need have come.
 func (s *shop) giveBack(ctx context.Context, b *buyer, parts ...int64) {
-	_, err := s.browser.Open(ctx, b.payURL)
-	if !s.Done("buyers who came back to the pay page", b, err) {
+	if !s.opensPayPage(ctx, b) {
 		return
 	}
 	for n, part := range parts {
@@ -264,11 +263,15 @@ func (s *shop) payOutside(ctx context.Context, b *buyer) {
 
 // comeBack opens the pay page again, as some buyers do whom Stripe sends back.
 func (s *shop) comeBack(ctx context.Context, b *buyer) {
-	if !b.comes {
-		return
+	if b.comes {
+		s.opensPayPage(ctx, b)
 	}
+}
+
+// opensPayPage lets a buyer open the pay page again, and reports whether that worked.
+func (s *shop) opensPayPage(ctx context.Context, b *buyer) bool {
 	_, err := s.browser.Open(ctx, b.payURL)
-	s.Done("buyers who came back to the pay page", b, err)
+	return s.Done("buyers who came back to the pay page", b, err)
 }
 
 // callbacks is how many callbacks of the fake are delayed, doubled and dropped.

@@ -9,7 +9,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-// config holds the command line.
+// config contains the command line.
 type config struct {
 	trial.Options
 	purchases int

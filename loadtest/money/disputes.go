@@ -54,8 +54,7 @@ func (d *disputed) lost() int64 {
 // comeBackAndDispute lets a buyer dispute the payment. The buyer opens the pay page before, as the service answers
 // callbacks about disputes of payments that it does not know.
 func (s *shop) comeBackAndDispute(ctx context.Context, b *buyer) {
-	_, err := s.browser.Open(ctx, b.payURL)
-	if s.Done("buyers who came back to the pay page", b, err) {
+	if s.opensPayPage(ctx, b) {
 		s.dispute(b)
 	}
 }

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	limit     = 30 * time.Minute // of a whole run
+	limit     = 45 * time.Minute // of a whole run
 	accountID = "acct_" + programName
 	stripeKey = "sk_test_money"
 
-	// catchUpTime is how long the service may take until it knows all that Stripe knows: a minute until it asks about
-	// checkouts whose callbacks were lost, and two turns of the sweeps of its nodes: one may belong to a killed node,
-	// and Stripe fails some requests.
-	catchUpTime = 9 * time.Minute
+	// catchUpTime is how long the service may take until it knows all that Stripe knows, and has done all that is due.
+	// The longest pause before a try is that of a refund which Stripe refuses during a dispute: the pause doubles with
+	// each try, so it has grown to eight minutes when the dispute ends. The service tries at once then. If Stripe fails
+	// this try, too, as it fails some requests, 16 minutes follow.
+	catchUpTime = 17 * time.Minute
 	// daysAtBank is more than the payments from bank accounts take.
 	daysAtBank = 4 * 24 * time.Hour
 	// listed is more than the age at which the service believes Stripe's list of events.

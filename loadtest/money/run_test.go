@@ -242,13 +242,12 @@ var falsehoods = []struct {
 		l := b.licenseWith(func(l client.License) bool { return l.ProductID == plusID })
 		l.ProductID = cloudID
 	}, []string{"the license is for cloud, and must be for cloud-plus"}},
-	{func(b *books) { // the difference of a change is charged twice
+	{func(b *books) { // an invoice of a changed subscription is charged twice
+		no := b.licenseWith(func(l client.License) bool { return l.ProductID == plusID }).OrderNo
 		b.stripe = slices.Clone(b.stripe)
-		at := slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Invoice != "" && e.Until.IsZero() })
-		if at < 0 { // no upgrade was paid in time: a busy machine
-			at = slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool { return e.Invoice != "" })
-		}
-		again := b.stripe[at]
+		again := b.stripe[slices.IndexFunc(b.stripe, func(e fakestripe.Entry) bool {
+			return e.OrderNo == no && e.Invoice != ""
+		})]
 		again.Invoice += "-again"
 		b.stripe = append(b.stripe, again)
 	}, []string{"the service has promised further invoices of "}},

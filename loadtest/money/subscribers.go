@@ -44,8 +44,7 @@ func (s *shop) subscribe(ctx context.Context, b *buyer) {
 // and reports whether the service has promised everything. The buyer opens the pay page before, so that no callback
 // need have come.
 func (s *shop) changeSubscription(ctx context.Context, b *buyer) bool {
-	_, err := s.browser.Open(ctx, b.payURL)
-	if !s.Done("buyers who came back to the pay page", b, err) {
+	if !s.opensPayPage(ctx, b) {
 		return false
 	}
 	ask := func(what string, request func(key client.CallOption) error) bool {

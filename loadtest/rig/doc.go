@@ -9,7 +9,7 @@
 //	etcd.go      an etcd cluster
 //	licet.go     the licet program, its subcommands and API keys
 //	node.go      a node in a process of its own
-//	each.go      calls a function for each number below a bound, several at a time
+//	each.go      calling a function for each number below a bound; reading a list to its end
 //	grant.go     granting many licenses
 //	keys.go      a compact list of license keys
 //	memory.go    memory and processor time of processes, from /proc

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 const startTimeout = time.Minute
 
 // EtcdQuota is the largest database that etcd's authors advise. The default of 2 GiB
-// would not hold a million licenses with their history.
+// does not suffice for a million licenses with their history.
 const EtcdQuota = 8 << 30
 
 // Cluster is an etcd whose members are processes of their own, on loopback.
@@ -133,16 +134,21 @@ func NewEtcdClient(endpoints []string) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// FreePorts finds unused ports of 127.0.0.1.
+// FreePorts finds unused ports of 127.0.0.1. The ports are below those that systems choose for outgoing connections: so
+// no connection takes a port before its process listens, or between two lives of the process.
 func FreePorts(n int) ([]int, error) {
+	const least, above, tries = 10_000, 32_000, 1000
 	var ports []int
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for try := 1; len(ports) < n; try++ {
+		port := least + rand.IntN(above-least)
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		switch {
+		case err == nil:
+			defer listener.Close()
+			ports = append(ports, port)
+		case try == tries:
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer listener.Close()
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
 }

@@ -18,6 +18,7 @@ import (
 // Setup says which program to run, and where.
 type Setup struct {
 	Dir          string
+	Source       string // folder of the service's module, which is built; empty: the working directory
 	Binary       string
 	BuildFlags   string
 	NodeLogLevel string
@@ -41,13 +42,12 @@ type Licet struct {
 	logLevel string
 }
 
-// BuildLicet builds the program from the module of the working directory, unless a binary
-// is given. The program's files and its nodes' logs go to dir.
+// BuildLicet builds the program, unless a binary is given. The program's files and its nodes' logs go to dir.
 func BuildLicet(ctx context.Context, dir string, s *Setup) (*Licet, error) {
 	l := &Licet{Binary: s.Binary, dir: dir, logLevel: s.NodeLogLevel}
 	if l.Binary == "" {
 		l.Binary = filepath.Join(dir, "licet")
-		if err := process.BuildLicet(ctx, l.Binary, strings.Fields(s.BuildFlags)...); err != nil {
+		if err := process.BuildLicet(ctx, s.Source, l.Binary, strings.Fields(s.BuildFlags)...); err != nil {
 			return nil, err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-// config holds the command line, with the scenario's defaults for the rest.
+// config contains the command line, with the scenario's defaults for the rest.
 type config struct {
 	trial.Options
 	name     string

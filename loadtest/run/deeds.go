@@ -65,13 +65,13 @@ func startMembers(ctx context.Context, d *director, _ int) error {
 	return nil
 }
 
-// weight is what nodes hold.
+// weight is what nodes use.
 type weight struct {
 	memory     int64 // bytes
 	goroutines float64
 }
 
-// weighNodes reads how much memory and how many goroutines the nodes hold. From the second time on it fails if either
+// weighNodes reads how much memory and how many goroutines the nodes have. From the second time on it fails if either
 // has grown by more than garbage and the load's own.
 func weighNodes(ctx context.Context, d *director, _ int) error {
 	var sum weight
@@ -90,7 +90,7 @@ func weighNodes(ctx context.Context, d *director, _ int) error {
 		}
 		sum.memory, sum.goroutines = sum.memory+memory.Resident, sum.goroutines+goroutines
 	}
-	d.progress.Say("the nodes hold %v", sum)
+	d.progress.Say("the nodes have %v", sum)
 	before := d.weight
 	if d.weight = sum; before.memory > 0 {
 		return checkWeight(before, sum, len(d.service.Stage.Nodes))
@@ -110,7 +110,7 @@ func checkWeight(before, after weight, nodes int) error {
 	)
 	if after.memory > before.memory+before.memory/10+int64(nodes)*garbage ||
 		after.goroutines > 1.1*before.goroutines+float64(nodes)*connections {
-		return fmt.Errorf("the nodes hold %v, and held %v before: they grow", after, before)
+		return fmt.Errorf("the nodes have %v, and had %v before: they grow", after, before)
 	}
 	return nil
 }

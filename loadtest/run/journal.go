@@ -59,30 +59,23 @@ func newJournal() *journal {
 }
 
 func (j *journal) license(key string) *licenseHistory {
-	l := j.licenses[key]
-	if l == nil {
-		l = &licenseHistory{devices: map[string]*deviceHistory{}}
-		j.licenses[key] = l
+	l := entry(j.licenses, key)
+	if l.devices == nil {
+		l.devices = map[string]*deviceHistory{}
 	}
 	return l
 }
 
-func (l *licenseHistory) device(id string) *deviceHistory {
-	d := l.devices[id]
-	if d == nil {
-		d = &deviceHistory{}
-		l.devices[id] = d
-	}
-	return d
-}
+func (l *licenseHistory) device(id string) *deviceHistory { return entry(l.devices, id) }
 
-func (j *journal) order(number string) *orderHistory {
-	o := j.orders[number]
-	if o == nil {
-		o = &orderHistory{}
-		j.orders[number] = o
+func (j *journal) order(number string) *orderHistory { return entry(j.orders, number) }
+
+// entry returns the entry of a name, and adds an empty entry if there is none.
+func entry[T any](all map[string]*T, name string) *T {
+	if all[name] == nil {
+		all[name] = new(T)
 	}
-	return o
+	return all[name]
 }
 
 // seed adds what was done before the load.

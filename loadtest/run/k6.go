@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"licet/internal/process"
 	"licet/loadtest/rig"
 )
 
@@ -17,20 +18,13 @@ import (
 // not depend on it.
 type k6 struct{ binary string }
 
-// findK6 builds k6, or finds it in Go's build cache.
-func findK6(ctx context.Context, cfg *config) (*k6, error) {
+// findK6 builds k6, unless the configuration names one.
+func findK6(ctx context.Context, cfg *config, out *results) (*k6, error) {
 	if cfg.k6 != "" {
 		return &k6{cfg.k6}, nil
 	}
-	var problems strings.Builder
-	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(cfg.root, "k6", "go.mod"), "-n", "k6")
-	cmd.Stderr = &problems
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=") // otherwise each setting builds a k6 of its own
-	path, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("build k6: %w: %s", err, problems.String())
-	}
-	return &k6{strings.TrimSpace(string(path))}, nil
+	path := out.path("k6")
+	return &k6{path}, process.BuildTool(ctx, path, filepath.Join(cfg.root, "k6", "go.mod"), "go.k6.io/k6/v2")
 }
 
 // run runs a scenario's script. Warnings of k6 go to a file: for a killed node there is

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 	"strings"
 
@@ -34,10 +33,10 @@ func listsOf(ctx context.Context, api *client.Client) (l lists, err error) {
 	l = lists{map[client.OrderFilter][]client.Order{}, map[client.LicenseFilter][]client.License{}}
 	read := func(orders client.OrderFilter, licenses client.LicenseFilter) {
 		if err == nil {
-			l.orders[orders], err = collect(api.Orders.All(ctx, orders))
+			l.orders[orders], err = rig.Collect(api.Orders.All(ctx, orders))
 		}
 		if err == nil {
-			l.licenses[licenses], err = collect(api.Licenses.All(ctx, licenses))
+			l.licenses[licenses], err = rig.Collect(api.Licenses.All(ctx, licenses))
 		}
 	}
 	read(client.OrderFilter{}, client.LicenseFilter{})
@@ -50,16 +49,6 @@ func listsOf(ctx context.Context, api *client.Client) (l lists, err error) {
 		read(client.OrderFilter{ProductID: o.ProductID}, client.LicenseFilter{ProductID: o.ProductID})
 	}
 	return l, err
-}
-
-func collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
-	for item, err := range list {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, item)
-	}
-	return all, nil
 }
 
 // compareLists compares the lists of all accounts with the records that were read one by one, and the list of each

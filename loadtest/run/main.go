@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"licet/loadtest/rig"
@@ -26,10 +27,11 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (_ *trial.Rep
 		return nil, err
 	}
 	progress.Step("building k6: a minute or two, the first time")
-	k6, err := findK6(ctx, cfg)
+	k6, err := findK6(ctx, cfg, out)
 	if err != nil {
 		return nil, err
 	}
+	defer os.Remove(out.path("k6")) // if findK6 has built it
 	s, seeds, err := begin(ctx, cfg, out, progress)
 	if err != nil {
 		return nil, err

@@ -29,11 +29,11 @@ func TestWebhooks(t *testing.T) {
 	parse := func(args []string, stderr io.Writer) (*config, error) { return parseIn(root, args, stderr) }
 	ctx, cfg, progress := trialtest.Begin(t, parse, "--scenario", "webhooks", "--rate", "10", "--duration", "30s",
 		"--kills", "2", "--failures-each", "1", "--slack", "10", "--out", t.TempDir())
-	k6, err := findK6(ctx, cfg)
+	out, err := newResults(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := newResults(cfg)
+	k6, err := findK6(ctx, cfg, out)
 	if err != nil {
 		t.Fatal(err)
 	}

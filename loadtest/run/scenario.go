@@ -18,16 +18,16 @@ import (
 // scenario is one entry of scenarios.json: the defaults of a scenario. The scripts read
 // the same file.
 type scenario struct {
-	About    string  `json:"about"`
-	Rate     float64 `json:"rate"`     // arrivals a second
-	Duration string  `json:"duration"` // of the load
-	Nodes    int     `json:"nodes"`
-	Members  int     `json:"members"` // of etcd
-	Licenses []group `json:"licenses"`
-	Events   []event `json:"events"`
-	Kills    int     `json:"kills"`    // of random nodes, which start again; spread over the load
-	Webhooks bool    `json:"webhooks"` // webhook endpoints receive the events of all changes
-	Calm     float64 `json:"calm"`     // part of the duration from which on all must be as before; for the scripts
+	About     string  `json:"about"`
+	Rate      float64 `json:"rate"`     // arrivals a second
+	Duration  string  `json:"duration"` // of the load
+	Nodes     int     `json:"nodes"`
+	Members   int     `json:"members"` // of etcd
+	Licenses  []group `json:"licenses"`
+	Events    []event `json:"events"`
+	Kills     int     `json:"kills"`     // of random nodes, which start again; spread over the load
+	Webhooks  bool    `json:"webhooks"`  // webhook endpoints receive the events of all changes
+	Recovered float64 `json:"recovered"` // part of the duration from which on all must be as before; for the scripts
 }
 
 // group is licenses that are granted before the load. A script needs more licenses the

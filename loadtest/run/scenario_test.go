@@ -13,7 +13,7 @@ import (
 
 const root = ".." // of the scripts, seen from here
 
-// TestEveryScenario holds scenarios.json, the scripts and the README together.
+// TestEveryScenario compares scenarios.json, the scripts and the README.
 func TestEveryScenario(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "scenarios.json"))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestEveryScenario(t *testing.T) {
 	}
 }
 
-// TestScriptsAndProgramAgree holds together what the scripts and this program
+// TestScriptsAndProgramAgree compares what the scripts and this program
 // can't share.
 func TestScriptsAndProgramAgree(t *testing.T) {
 	for file, want := range map[string]string{

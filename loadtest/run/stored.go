@@ -15,7 +15,7 @@ import (
 	"licet/loadtest/webhooks"
 )
 
-// stored holds the records that a journal names, as read over the API.
+// stored contains the records that a journal names, as read over the API.
 type stored struct {
 	licenses map[string]*storedLicense
 	orders   map[string]*client.Order

@@ -17,9 +17,9 @@ type Balancer struct {
 	nodes     []string // addresses
 	transport *http.Transport
 
-	sent   []atomic.Int64 // requests by node
-	broken atomic.Int64   // requests that were sent, and got none
-	moved  atomic.Int64   // refused by one node, and served by another
+	sent       []atomic.Int64 // requests by node
+	unanswered atomic.Int64   // requests that were sent, and got none
+	moved      atomic.Int64   // refused by one node, and served by another
 }
 
 const connections = 64
@@ -61,7 +61,7 @@ func (b *Balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 		response, err = b.send(r, node)
 	}
 	if err != nil && !refusedConnection(err) {
-		b.broken.Add(1)
+		b.unanswered.Add(1)
 	}
 	return response, err
 }
@@ -91,14 +91,14 @@ func refusedConnection(err error) bool {
 
 // Traffic is what a balancer has counted.
 type Traffic struct {
-	Sent   []int64 // requests by node
-	Broken int64   // that were sent, and got no answer
-	Moved  int64   // refused by one node, and served by another
+	Sent       []int64 // requests by node
+	Unanswered int64   // that were sent, and got no answer
+	Moved      int64   // refused by one node, and served by another
 }
 
 // Traffic returns the counts so far.
 func (b *Balancer) Traffic() Traffic {
-	t := Traffic{Broken: b.broken.Load(), Moved: b.moved.Load()}
+	t := Traffic{Unanswered: b.unanswered.Load(), Moved: b.moved.Load()}
 	for i := range b.sent {
 		t.Sent = append(t.Sent, b.sent[i].Load())
 	}

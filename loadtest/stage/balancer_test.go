@@ -84,8 +84,8 @@ func TestBalancerSkipsDownNodes(t *testing.T) {
 			t.Fatal(text, err)
 		}
 	}
-	if b.moved.Load() != 10 || b.broken.Load() != 0 {
-		t.Errorf("%d requests moved, %d broken", b.moved.Load(), b.broken.Load())
+	if b.moved.Load() != 10 || b.unanswered.Load() != 0 {
+		t.Errorf("%d requests moved, %d unanswered", b.moved.Load(), b.unanswered.Load())
 	}
 }
 
@@ -102,7 +102,7 @@ func TestBalancerRepeatsNothing(t *testing.T) {
 	if _, err := post(Toward(t.Context(), 0), b); err == nil {
 		t.Error("a request that broke off has an answer")
 	}
-	if served.Load() != 0 || b.broken.Load() != 1 || b.moved.Load() != 0 {
-		t.Errorf("another node served %d, %d broken, %d moved", served.Load(), b.broken.Load(), b.moved.Load())
+	if served.Load() != 0 || b.unanswered.Load() != 1 || b.moved.Load() != 0 {
+		t.Errorf("another node served %d, %d unanswered, %d moved", served.Load(), b.unanswered.Load(), b.moved.Load())
 	}
 }

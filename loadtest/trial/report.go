@@ -29,7 +29,7 @@ func (r *Report) Count(what string, value any) {
 // CountTraffic adds the counts of a balancer.
 func (r *Report) CountTraffic(t stage.Traffic) {
 	r.Count("requests sent to each node", t.Sent)
-	r.Count("requests that got no answer, and were repeated", t.Broken)
+	r.Count("requests that got no answer, and were repeated", t.Unanswered)
 	r.Count("requests that a node refused, and another served", t.Moved)
 }
 

@@ -17,7 +17,7 @@ func TestReport(t *testing.T) {
 	tally.Problem("answer %d was %q", 2, "none")
 	r := tally.Report()
 	r.Seed = 7
-	r.CountTraffic(stage.Traffic{Sent: []int64{1, 2}, Broken: 3, Moved: 4})
+	r.CountTraffic(stage.Traffic{Sent: []int64{1, 2}, Unanswered: 3, Moved: 4})
 	r.Line("ROUND", "ASKED", "ANSWERED", "")
 	r.Line("first", 2, 1, "DIFFERS")
 	r.Note(nil)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// evidence holds everything that the audit compares.
+// evidence contains everything that the audit compares.
 type evidence struct {
 	changes   map[Change]bool // true: acknowledged; false: the outcome is unknown
 	feed      []event         // in its order

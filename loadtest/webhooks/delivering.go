@@ -43,8 +43,8 @@ func (e *Endpoints) Deliver(ctx context.Context, d Delivery) error {
 		if now > before {
 			before, since = now, time.Now()
 		}
-		// The worker that holds the hanging endpoint may be killed before its first call. Then another worker calls
-		// the endpoint once the lease has expired.
+		// The worker that delivers to the hanging endpoint may be killed before its first call. Then another worker
+		// calls the endpoint once the lease has expired.
 		done := now >= all && e.hanging.soFar().calls > 0
 		if done { // the feed also has the events of changes whose outcome is unknown
 			feed, err := readFeed(ctx, e.desk)

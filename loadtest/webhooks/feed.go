@@ -9,7 +9,7 @@ import (
 	"licet/client"
 )
 
-// payLink matches the member of an order that holds the address of the order's pay page.
+// payLink matches the member of an order that contains the address of the order's pay page.
 var payLink = regexp.MustCompile(`"pay_url":"[^"]*"`)
 
 // withoutPayLink returns the body of an event with pay_url null. The service shows a pay_url only as long as the order

@@ -79,7 +79,7 @@ func (g *Guard) Catch(work func(), event func() *zerolog.Event) (returned bool) 
 }
 
 // report counts a panic and logs its origin. Of the panic's value, the log has only the type,
-// unless the value is an error of Go's runtime: any other value may hold keys or e-mail
+// unless the value is an error of Go's runtime: any other value may contain keys or e-mail
 // addresses that a client sent.
 func (g *Guard) report(event *zerolog.Event, p any) {
 	if g.metrics != nil {

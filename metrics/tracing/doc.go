@@ -12,7 +12,7 @@
 // no-ops. With tracing on, few requests are sampled: those whose caller says so by W3C traceparent, and a share
 // of the requests without a traceparent. Any other request has no Span, and costs only the decision.
 //
-// Spans never hold what a caller sent, except the request's id and tracestate: no license key, no device, no
+// Spans never contain what a caller sent, except the request's id and tracestate: no license key, no device, no
 // e-mail address, no path. Code that adds an attribute must keep this rule.
 //
 // Files:

@@ -18,7 +18,7 @@ const (
 const traceparentSize = len("00-") + 32 + len("-") + 16 + len("-00")
 
 // Parent identifies the parent span of a request from another process, and says whether its trace is sampled.
-// A Parent holds the headers as received, unchecked.
+// A Parent contains the headers as received, unchecked.
 type Parent struct {
 	Traceparent string
 	Tracestate  string

@@ -101,7 +101,7 @@ func (s *Span) Event(name string, attrs ...Attr) {
 }
 
 // Fail marks the span as failed, with a kind of error. kind is a fixed word, never the text of an error, which
-// may hold anything.
+// may contain anything.
 func (s *Span) Fail(kind string) {
 	if s != nil {
 		s.span.SetAttributes(attribute.String("error.type", kind))

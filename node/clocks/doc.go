@@ -63,9 +63,9 @@
 // is ahead. But a node that has differed from another node does not act by time because the other node has gone. It
 // does so only once it agrees with another node, or has started again.
 //
-// A node goes on to date documents by the earliest clock that it was compared with after that clock's node has gone. A
-// node that starts dates none until it is compared, for startGrace at most, and a node whose clock was set for
-// stepGrace at most. If clocks were apart before its clock was set, it dates none until they are compared again.
+// A node dates documents by the earliest clock that it was compared with, also after the node of that clock has gone. A
+// node that has just started dates no documents until it is compared, for at most startGrace. A node whose clock was
+// set dates no documents for at most stepGrace. If the clocks were apart before, it dates none until it is compared.
 //
 // # Steps
 //
@@ -74,8 +74,8 @@
 // After a step of more than the tolerance the node discards all bounds. In a cluster of at least three nodes it refuses
 // requests until new bounds decide, or stepGrace has passed.
 //
-// Another node may rely on this node's stamps of before a step for trustFor, while a third node relies on the stamps of
-// after it. So after a step of more than slept, a node that is not alone ends its registration before it stores another
+// For trustFor, another node may rely on this node's stamps from before a step while a third node relies on later
+// stamps. So after a step of more than slept, a node that is not alone ends its registration before it stores another
 // stamp, and registers again like a node that joins. Two nodes that act by time differ by at most 2 × MaxApart + slept
 // then.
 //

@@ -7,7 +7,7 @@ import (
 	"licet/node/store"
 )
 
-// evidence holds what the stamps of the other nodes prove. Times without a date are monotonic: they count from the
+// evidence contains what the stamps of the other nodes prove. Times without a date are monotonic: they count from the
 // start of the process. So a step of the node's own clock changes no evidence, only what the evidence proves.
 type evidence struct {
 	nodes map[store.Incarnation]*witness
@@ -23,7 +23,7 @@ type witness struct {
 	after, before time.Duration
 	bounded       bool          // after is known
 	left          time.Duration // when this node knew that the other node is gone; monotonic
-	// seen holds for older versions when the last read that returned the version began, the newest version last.
+	// seen tells for older versions when the last read that returned the version began, the newest version last.
 	// Only the newest version below the current version minus one is needed, and all versions above that.
 	seen []sighting
 }

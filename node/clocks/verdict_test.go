@@ -12,7 +12,7 @@ func apart(d time.Duration) bounds {
 	return bounds{least: d - 500*time.Millisecond, most: d + time.Second, known: true}
 }
 
-func TestJudge(t *testing.T) {
+func TestVerdict(t *testing.T) {
 	unbounded := bounds{least: -time.Second}
 	for name, c := range map[string]struct {
 		others []bounds

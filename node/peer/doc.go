@@ -3,7 +3,7 @@
 // opens the listener.
 //
 // Each node has a listener for other nodes, apart from the public listener. It speaks TLS with a key
-// that the process creates when it starts. The node's registration in the store holds the hash of that
+// that the process creates when it starts. The node's registration in the store contains the hash of that
 // key. So a caller knows that it speaks with that incarnation, without a certificate authority.
 // Callers authenticate by an HMAC under a key derived from the master key, which only nodes have.
 //

@@ -24,7 +24,7 @@ const (
 	unusedTimeout = idleTimeout / 2
 )
 
-// link holds the connections to one other node.
+// link has the connections to one other node.
 type link struct {
 	registration store.Registration
 	url          string

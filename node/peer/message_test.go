@@ -32,8 +32,7 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 	case *time.Time:
 		*at = time.UnixMilli(1_700_000_000_000 + int64(*number)).UTC()
 		return
-	case **licensing.Product, **licensing.Endpoint, *licensing.Size, **licensing.ReceiptKeys, *licensing.Trial,
-		**licensing.Plan:
+	case **licensing.Product, **licensing.Endpoint, **licensing.ReceiptKeys, **licensing.Plan:
 		return // the result of no command that hops
 	case *licensing.LicenseKey:
 		*at = licensing.LicenseID{byte(*number)}.Key("LIC")
@@ -135,9 +134,9 @@ func TestReply(t *testing.T) {
 	c := newTestCodec(t)
 	result := filled[licensing.Result](t)
 	result.RefundDue, result.Created, result.Invalid = false, false, "" // messages do not carry these
-	result.Back, result.License.SetEnd = 0, time.Time{}
+	result.License.SetEnd = time.Time{}
 	result.License.Sequence, result.License.LimitReportedAt = 0, time.Time{}
-	result.License.Stamp, result.License.LeasesUntil = time.Time{}, time.Time{}
+	result.License.LeaseClock, result.License.LeasesUntil = time.Time{}, time.Time{}
 	result.License.SeenFrom, result.License.InactiveAfter = time.Time{}, licensing.Period{}
 	result.License.Match, result.License.Changes = licensing.DeviceMatch{}, licensing.Removals{}
 	result.License.Receipts, result.License.ReceiptsUntil = licensing.ReceiptTerms{}, 0
@@ -189,7 +188,7 @@ func TestReplyHasEachLicenseOnce(t *testing.T) {
 	for i := range 50 {
 		l := filled[licensing.License](t)
 		l.CurrentDevices, l.Sequence, l.LimitReportedAt = i, uint64(i), time.UnixMilli(int64(i))
-		l.Stamp, l.LeasesUntil, l.SeenFrom = l.LimitReportedAt, l.LimitReportedAt, l.LimitReportedAt
+		l.LeaseClock, l.LeasesUntil, l.SeenFrom = l.LimitReportedAt, l.LimitReportedAt, l.LimitReportedAt
 		l.Changes.Count, l.Notice.Day = i, i
 		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{License: l}})
 	}

@@ -139,7 +139,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		}
 		now := from.Result.License
 		now.CurrentDevices, now.Sequence, now.LimitReportedAt = 0, 0, time.Time{}
-		now.Stamp, now.LeasesUntil, now.SeenFrom = time.Time{}, time.Time{}, time.Time{}
+		now.LeaseClock, now.LeasesUntil, now.SeenFrom = time.Time{}, time.Time{}, time.Time{}
 		now.Receipts, now.ReceiptsUntil, now.Revision = licensing.ReceiptTerms{}, 0, 0
 		now.Revocations = licensing.RevocationCount{}
 		now.InactiveAfter, now.Match, now.Changes = licensing.Period{}, licensing.DeviceMatch{}, licensing.Removals{}

@@ -34,7 +34,7 @@ const (
 	macSize          = sha256.Size
 )
 
-// signature holds the fields of a signature.
+// signature contains the fields of a signature.
 type signature struct {
 	to     store.Incarnation
 	over   time.Duration // the receiver's age

@@ -54,7 +54,7 @@ func TestSignature(t *testing.T) {
 		}
 		for _, other := range []string{"b body", "a body ", "a bod"} {
 			if said.covers([]byte(other)) {
-				t.Errorf("%q is held by the signature of %q", other, body)
+				t.Errorf("%q passes with the signature of %q", other, body)
 			}
 		}
 	}

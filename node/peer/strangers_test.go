@@ -106,6 +106,9 @@ func silentFrom(t *testing.T, from string, to store.Registration, count int) []n
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
 		conns[i] = conn
 	}
 	return conns
@@ -162,32 +165,53 @@ func TestSilentStrangersEnd(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t)
 	registration, _ := serve(t, self, ring, bind)
-	c := newClient(t, ring, &registry{nodes: []store.Registration{registration}})
-	if _, err := c.Send(testContext(t), self, hop(time.Minute, "a")); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	half := strangerTo(t, registration)
-	if _, err := io.WriteString(half, "POST /hop HTTP/1.1\r\nHost: x\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	for name, conn := range map[string]net.Conn{
-		"no handshake": silentFrom(t, "127.0.0.1", registration, 1)[0],
-		"no request":   strangerTo(t, registration),
-		"half a head":  half,
-	} {
-		if err := conn.SetDeadline(began.Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
+	onBusyMachine(t, func() error {
+		c := newClient(t, ring, &registry{nodes: []store.Registration{registration}})
+		if _, err := c.Send(testContext(t), self, hop(time.Minute, "a")); err != nil {
+			return err
 		}
-		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: the connection stays open", name)
+		began := time.Now()
+		half, err := dialStranger(t, registration)
+		if err != nil {
+			return err
 		}
-	}
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("the strangers' connections ended after %v", took)
-	}
-	if _, err := c.Send(testContext(t), self, hop(time.Minute, "b")); err != nil {
-		t.Error(err)
+		if _, err := io.WriteString(half, "POST /hop HTTP/1.1\r\nHost: x\r\n"); err != nil {
+			return err
+		}
+		mute, err := dialStranger(t, registration)
+		if err != nil {
+			return err
+		}
+		for name, conn := range map[string]net.Conn{
+			"no handshake": silentFrom(t, "127.0.0.1", registration, 1)[0],
+			"no request":   mute,
+			"half a head":  half,
+		} {
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				return fmt.Errorf("%s: the connection stays open", name)
+			}
+		}
+		if took := time.Since(began); took > 4*time.Second {
+			return fmt.Errorf("the strangers' connections ended after %v", took)
+		}
+		_, err = c.Send(testContext(t), self, hop(time.Minute, "b"))
+		return err
+	})
+}
+
+// onBusyMachine tries until a try succeeds, five times at most. The node ends a handshake and a head after a second,
+// and a client gives up after half a second: a machine that is busy now and then is too slow for that now and then.
+func onBusyMachine(t *testing.T, try func() error) {
+	t.Helper()
+	for n := 1; ; n++ {
+		err := try()
+		if err == nil {
+			return
+		}
+		if n == 5 {
+			t.Fatalf("%d tries have failed, at last: %v", n, err)
+		}
+		t.Logf("try %d: %v", n, err)
 	}
 }
 
@@ -211,18 +235,14 @@ func TestStrangersGetOneAnswer(t *testing.T) {
 		"POST /hop HTTP/1.1\r\nHost: x\r\nLicet-Seal: none\r\nContent-Length: 1048576\r\n\r\nabc",
 		"POST /hop HTTP/1.1\r\nHost: x\r\nLicet-Seal: AQJtMQ\r\nContent-Length: 1\r\n\r\na",
 	} {
-		conn := strangerTo(t, registration)
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatalf("%q: %v", request, err)
-		}
-		answer, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		if err != nil || len(answer) < 9 || !response.Close {
-			t.Fatalf("%q: %q, %v, closes: %v", request, answer, err, response.Close)
+		var response *http.Response
+		var answer []byte
+		onBusyMachine(t, func() (err error) {
+			response, answer, err = asStranger(t, registration, request)
+			return err
+		})
+		if len(answer) < 9 || !response.Close {
+			t.Fatalf("%q: %q, closes: %v", request, answer, response.Close)
 		}
 		// 8 bytes are the age of the node.
 		got := fmt.Sprintf("%s %v %q", response.Status, response.Header, string(answer[:1])+string(answer[9:]))
@@ -232,17 +252,12 @@ func TestStrangersGetOneAnswer(t *testing.T) {
 		if got != first || answer[0] != 2 {
 			t.Errorf("%q is answered\n%s, and another stranger\n%s", request, got, first)
 		}
-		conn.Close()
 	}
 	for range 100 {
-		conn := strangerTo(t, registration)
-		if _, err := io.WriteString(conn, "POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, conn); err != nil {
-			t.Fatal(err)
-		}
-		conn.Close()
+		onBusyMachine(t, func() error {
+			_, _, err := asStranger(t, registration, "POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na")
+			return err
+		})
 	}
 	if lines := strings.Count(log.String(), "\n"); lines < 1 || lines > 20 {
 		t.Errorf("%d lines in the log", lines)
@@ -252,16 +267,34 @@ func TestStrangersGetOneAnswer(t *testing.T) {
 	}
 }
 
-func strangerTo(t *testing.T, r store.Registration) net.Conn {
+// asStranger sends a request to a node, and reads the answer.
+func asStranger(t *testing.T, r store.Registration, request string) (*http.Response, []byte, error) {
+	t.Helper()
+	conn, err := dialStranger(t, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		return nil, nil, err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%q: %w", request, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	return response, answer, err
+}
+
+// dialStranger shakes hands with a node, with no certificate.
+func dialStranger(t *testing.T, r store.Registration) (net.Conn, error) {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(testContext(t), "tcp",
 		r.Address)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	return conn, conn.SetDeadline(time.Now().Add(10 * time.Second))
 }

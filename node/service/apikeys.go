@@ -157,7 +157,7 @@ func (k *Keys) issue(
 	ctx context.Context, owner licensing.Owner, once *node.Once, stale error, do func(claimsFor) (IssuedKey, error),
 ) (issued IssuedKey, replayed bool, err error) {
 	run := func(_ node.Place, claim *node.Claim) (issued IssuedKey, replayed bool, err error) {
-		err = retryConflicts(func() error {
+		err = retryConflicts(maxClaimTries, func() error {
 			if _, err := k.engine.LoadWithClaim(ctx, claim); err != nil {
 				replayed = claim.Replayed()
 				return err
@@ -205,7 +205,7 @@ func (c *core) keymaker() Keymaker {
 	}
 }
 
-// useRing makes sure, before the node creates its first order, that the ring holds the store's master keys and that the
+// useRing makes sure, before the node creates its first order, that the ring has the store's master keys and that the
 // store knows the current one: so no two nodes derive pay tokens from different keys under one id. useRing never
 // reports an unknown outcome, because the order was not created.
 //

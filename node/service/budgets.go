@@ -254,7 +254,7 @@ func (b *Budgets) add(ctx context.Context, owner licensing.Owner, changes []lice
 		Cmd: licensing.AddUsage{Owner: owner, Changes: changes, Budget: b.cfg.Budget},
 	})
 	if err == nil {
-		b.note(owner, result.Stored)
+		b.note(owner, result.Stored())
 	}
 	return err
 }

@@ -27,7 +27,8 @@ type Chore struct {
 
 // Chores returns the chores of every node: remove expired claims of Idempotency-Keys, record the end
 // of orders and licenses, give notices before the end of licenses, remove old trials, issue the licenses that paid
-// orders lack, continue rollouts, and remove expired events and the remains of deleted webhook endpoints.
+// orders lack, change the licenses of refunded and disputed orders, continue rollouts, and remove expired events and
+// the remains of deleted webhook endpoints.
 func (s *Sweeps) Chores() []Chore {
 	return []Chore{
 		{"the sweep of old claims", "claims", s.SweepClaims},
@@ -35,7 +36,7 @@ func (s *Sweeps) Chores() []Chore {
 		{"the recording of expired licenses", "license_ends", s.RecordLicenseEnds},
 		{"the recording of licenses that end soon", "license_notices", s.GiveNotices},
 		{"the sweep of old trials", "trials", s.SweepTrials},
-		{"the issue of licenses that paid orders lack", "issue", s.IssueLicensesDue},
+		{"the issue and the change of licenses of orders for several", "issue", s.IssueLicensesDue},
 		{"the start of rollouts that no node runs", "rollouts", s.ContinueRollouts},
 		{"the sweep of old events", "events", s.SweepEvents},
 		{"the sweep of old revocations", "revocations", s.SweepRevocations},
@@ -97,7 +98,7 @@ func (s *Sweeps) doChore(ctx context.Context, chore Chore) (err error) {
 	return err
 }
 
-// passes holds the metrics of the passes of one chore.
+// passes contains the metrics of the passes of one chore.
 type passes struct {
 	ok, failed, putOff prometheus.Counter
 	duration           prometheus.Observer

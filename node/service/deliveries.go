@@ -69,7 +69,7 @@ func (w *Webhooks) WebhookDeliveries(
 // is true.
 func (w *Webhooks) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bool, err error) {
 	run := func(_ node.Place, claim *node.Claim) (_ struct{}, replayed bool, err error) {
-		err = retryConflicts(func() error {
+		err = retryConflicts(maxClaimTries, func() error {
 			if _, err := w.engine.LoadWithClaim(ctx, claim); err != nil || claim.Replayed() {
 				replayed = claim.Replayed()
 				return err

@@ -35,37 +35,35 @@ func (p *Payments) PlanDisputes(ctx context.Context, order licensing.Order) (now
 // With suspend, a new open dispute suspends the licenses of the order, unless it is of a second payment. Licenses that
 // are still to be issued are issued before, whatever refund is open: otherwise they would be valid. The end of the last
 // dispute ends the suspension, unless the lost dispute leaves nothing of the payment: then the licenses are revoked.
-// The first license changes in the transaction that stores the answer, and the others before: so if the node dies, the
-// next answer completes the rest.
+// The first license changes in the transaction that stores the answer, and the others after that: if the node dies, the
+// next answer or a sweep completes the rest.
 func (p *Payments) NoteDispute(
 	ctx context.Context, order licensing.Order, note licensing.NoteDispute, suspend bool,
 ) error {
 	if note.Further != nil && note.Further.Payment.Kind == licensing.KindOfSecond {
 		suspend = false // the order is paid with another payment
 	}
+	note.Suspend = suspend
 	_, err := admitted(ctx, p.core, order.Owner, func(node.Place) (none struct{}, err error) {
 		for range invoiceRefundTries {
-			result, err := p.noteDispute(ctx, &order, note, suspend)
+			result, err := p.noteDispute(ctx, &order, note)
 			switch {
 			case errors.Is(err, licensing.ErrInvoicesChanged):
 				continue
-			case err != nil || result.Refund().Reference != "":
+			case err != nil:
 				return none, err
 			}
-			unchanged := result.Order()
-			if err := p.orders.revokeOthers(ctx, &unchanged, note.Revoked); err != nil {
-				return none, err
-			}
-			note.Revoked = unchanged.Issued()
+			_, err = p.changeOthers(ctx, result.Order(), p.engine.LockAndSwap)
+			return none, err
 		}
 		return none, licensing.ErrUnavailable
 	})
 	return err
 }
 
-// noteDispute is NoteDispute, unless licenses of the order must be revoked before: then Result.Refund is zero.
+// noteDispute is NoteDispute for the first license of the order. It passes the license as swapOrPass does.
 func (p *Payments) noteDispute(
-	ctx context.Context, order *licensing.Order, note licensing.NoteDispute, suspend bool,
+	ctx context.Context, order *licensing.Order, note licensing.NoteDispute,
 ) (licensing.Result, error) {
 	stored, err := p.readOrder(ctx, order.Owner, order.OrderNo)
 	if err == nil && note.Further != nil {
@@ -74,23 +72,14 @@ func (p *Payments) noteDispute(
 	if err != nil {
 		return licensing.Result{}, err
 	}
-	open, seconds, err := p.openDisputes(ctx, &stored, note)
+	if note.Dispute.State != licensing.PaymentOpen {
+		note.Sequence = stored.Sequence
+		note.Open, note.Seconds, err = p.openDisputes(ctx, &stored, note.Dispute.Reference)
+	} else if note.Suspension(&stored).Begin {
+		stored, err = p.issueRest(ctx, stored, true, p.engine.Do)
+	}
 	if err != nil {
 		return licensing.Result{}, err
-	}
-	if open != nil {
-		note.Open, note.Sequence = open, stored.Sequence
-	}
-	hold := holdOf(&stored, note, suspend, seconds)
-	if hold.Begin {
-		if stored, err = p.issueRest(ctx, stored, true, p.engine.Do); err != nil {
-			return licensing.Result{}, err
-		}
-	}
-	if hold.Begin || hold.End {
-		if err := p.holdOthers(ctx, &stored, hold); err != nil {
-			return licensing.Result{}, err
-		}
 	}
 	ref, record := licensing.OrderRef(order.Owner, order.OrderNo), note.Dispute.Ref(order.Owner)
 	locks := []licensing.Ref{record, ref}
@@ -106,37 +95,38 @@ func (p *Payments) noteDispute(
 			},
 		})
 	}
+	swap := p.engine.SwapTogether
 	if !stored.LicenseKey.IsZero() {
+		swap = func(ctx context.Context, steps ...node.Step) (licensing.Result, error) {
+			return p.swapOrPass(ctx, p.engine.SwapTogether, steps...)
+		}
 		license := licensing.LicenseRef(stored.LicenseKey)
 		locks, steps = append(locks, license), append(steps, node.Step{
 			Ref: license, Then: func(noted licensing.Result) licensing.Command {
 				target := licensing.Target{Key: stored.LicenseKey, By: licensing.Provider}
 				now, dispute := noted.Order(), noted.Refund()
-				switch {
-				case dispute.Reference == "": // the other licenses must be revoked first
-					return licensing.HoldLicense{Target: target}
-				case dispute.State == licensing.PaymentLost && !now.RefundedAt.IsZero():
-					return licensing.RevokeLicense{Target: target}
+				if dispute.State == licensing.PaymentLost && !now.RefundedAt.IsZero() {
+					return now.Revocation(stored.LicenseKey)
 				}
-				hold := holdOf(&now, note, suspend, seconds)
-				hold.Target = target
+				suspension := note.Suspension(&now)
+				suspension.Target = target
 				if note.Further != nil {
-					hold.Period = licensing.ReturnPeriod{
+					suspension.Period = licensing.ReturnPeriod{
 						From: stored.PaidUntil(stored.PaidEnd), To: now.PaidUntil(now.PaidEnd),
 					}
 				}
-				return hold
+				return suspension
 			},
 		})
 	}
 	return p.engine.WithRecordLocks(ctx, locks, func(ctx context.Context) (licensing.Result, error) {
-		return p.engine.SwapTogether(ctx, steps...)
+		return swap(ctx, steps...)
 	})
 }
 
 // DisputesDue returns the provider's ids of the disputes of an order about which a sweep must ask: open disputes, and
-// lost disputes of which more may count. If there are none, no sweep asks until there are. order must be as
-// PlanDisputes has returned it.
+// lost disputes of which more may count. If it returns none, it also ends the sweep's questions about the order, until
+// a dispute needs one. order must be as PlanDisputes has returned it.
 func (p *Payments) DisputesDue(ctx context.Context, order licensing.Order) ([]string, error) {
 	ids := order.OpenDisputes()
 	if order.Uncounted == 0 && order.Invoices == 0 {
@@ -178,35 +168,15 @@ func (p *Payments) furtherDisputed(
 	return nil, licensing.ErrInvoicesChanged
 }
 
-// holdOf returns what an answer about a dispute does to the suspension of the order's licenses. An open dispute that is
-// recorded already suspends nothing: the shop may have reinstated the licenses since. Each answer that the dispute has
-// ended ends the suspension, also if that is recorded already: a node with an older answer may have suspended some
-// licenses meanwhile, before its transaction failed. The suspension stays while another dispute is open, except those
-// in seconds, which are of second payments.
-func holdOf(
-	order *licensing.Order, note licensing.NoteDispute, suspend bool, seconds []string,
-) (hold licensing.HoldLicense) {
-	if note.Dispute.State == licensing.PaymentOpen {
-		hold.Begin = suspend && (note.Recorded == nil || note.Recorded.State != licensing.PaymentOpen)
-		return hold
-	}
-	hold.End = true
-	for _, id := range slices.Concat(order.OpenDisputes(), note.Open) {
-		hold.End = hold.End && (id == note.Dispute.Reference || slices.Contains(seconds, id))
-	}
-	return hold
-}
-
-// openDisputes returns the provider's ids of the open disputes of an order besides that of an answer, from their
-// records, and which of them are of second payments. Both are nil if the answer does not depend on them: the dispute is
-// open, or the order names all other open disputes, and none of them is of a second payment.
+// openDisputes returns the provider's ids of the open disputes of an order besides one that ends, from their records,
+// and which of them are of second payments. Both are nil if the order names all other open disputes, and none of them
+// is of a second payment.
 func (p *Payments) openDisputes(
-	ctx context.Context, order *licensing.Order, note licensing.NoteDispute,
+	ctx context.Context, order *licensing.Order, ends string,
 ) (all, seconds []string, err error) {
-	other := func(id string) bool { return id != note.Dispute.Reference }
+	other := func(id string) bool { return id != ends }
 	named := order.OpenDisputes()
-	if note.Dispute.State == licensing.PaymentOpen || len(named) < licensing.MaxOpenDisputes &&
-		(order.Invoices == 0 || !slices.ContainsFunc(named, other)) {
+	if len(named) < licensing.MaxOpenDisputes && (order.Invoices == 0 || !slices.ContainsFunc(named, other)) {
 		return nil, nil, nil
 	}
 	records, err := p.paymentsOf(ctx, order)
@@ -218,7 +188,6 @@ func (p *Payments) openDisputes(
 			return paid.Kind == licensing.KindOfSecond && paid.Reference == d.Refunds
 		})
 	}
-	all = []string{}
 	for i := range records {
 		d := &records[i]
 		if d.Kind != licensing.KindOfDispute || d.State != licensing.PaymentOpen || !other(d.Reference) {
@@ -229,16 +198,4 @@ func (p *Payments) openDisputes(
 		}
 	}
 	return all, seconds, nil
-}
-
-// holdOthers suspends the licenses of an order except the first one, or ends their suspension.
-func (p *Payments) holdOthers(ctx context.Context, order *licensing.Order, hold licensing.HoldLicense) error {
-	commands := make(map[licensing.Ref]licensing.Command)
-	var refs []licensing.Ref
-	for _, key := range p.firstKeys(order, 1, order.Issued()) {
-		ref := licensing.LicenseRef(key)
-		hold.Target = licensing.Target{Key: key, By: licensing.Provider}
-		refs, commands[ref] = append(refs, ref), hold
-	}
-	return p.orders.doAll(ctx, refs, commands)
 }

@@ -32,7 +32,7 @@ func TestNodesDivideDueWork(t *testing.T) {
 			cfg.SweepEvery = 1000 * time.Hour // one turn
 		}), c
 	}
-	one, oneClock := node(9) // the node that MeetNodes adds to the others
+	one, oneClock := node(9) // the node that CompareWith adds to the others
 	other, otherClock := node(1)
 	stranger, strangerClock := node(3)
 	const owners = 40
@@ -49,7 +49,7 @@ func TestNodesDivideDueWork(t *testing.T) {
 		}
 		clock.Advance(48 * time.Hour)
 		for _, c := range []*clocks.Comparison{oneClock, otherClock, strangerClock} {
-			nodetest.MeetNodes(c, up...)
+			nodetest.CompareWith(c, up...)
 		}
 		for _, n := range sweepers {
 			nodetest.WantError(t, n.RecordOrderEnds(nodetest.Context(t)), nil)

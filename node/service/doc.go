@@ -1,4 +1,4 @@
-// Package service holds the use cases: the operations that shops, buyers and devices ask a node for. A
+// Package service contains the use cases: the operations that shops, buyers and devices ask a node for. A
 // use case takes an admission place in the engine, reads records from the store or runs commands in
 // the engine, and returns the result.
 //
@@ -9,7 +9,7 @@
 //
 // A [Service] has one part for each kind of record: [Orders], [Payments], [Subscriptions], [Licenses], [Products],
 // [Keys], [Webhooks] and [Events]. [Rollouts], [Redactions], [Budgets], [Sweeps] and [LeaseCounts] are parts of their
-// own. An [EventView] is an event with the fields that its order or license holds now.
+// own. An [EventView] is an event with the fields that its order or license has now.
 //
 // A place is the right to run one of a limited number of things at a time on this node: a command (package node), a
 // page of a list, or a wait for events. A claim is the record of an Idempotency-Key. A mark is a key of the store whose

@@ -20,7 +20,7 @@ type entitlementsName struct {
 	version licensing.TermsVersion
 }
 
-// entitlementsCache holds entitlements by name. A version is the hash of a text, so what a node remembers of a version
+// entitlementsCache has entitlements by name. A version is the hash of a text, so what a node remembers of a version
 // stays true.
 type entitlementsCache = cache[entitlementsName, licensing.Entitled]
 

@@ -13,7 +13,7 @@ import (
 	"licet/node/store"
 )
 
-// EventView is an event with the fields that only its record holds, at their current values. An event
+// EventView is an event with the fields that only its record contains, at their current values. An event
 // does not store these fields, since they can be redacted.
 type EventView struct {
 	store.RecordedEvent
@@ -205,7 +205,7 @@ func (e *Events) viewEvent(ctx context.Context, owner licensing.Owner, id string
 	return &views[0], nil
 }
 
-// viewEvents adds to events of an owner the fields that only their records hold. It reads the records
+// viewEvents adds to events of an owner the fields that only their records contain. It reads the records
 // in batches, so the number of requests stays small.
 func (e *Events) viewEvents(
 	ctx context.Context, owner licensing.Owner, events []store.RecordedEvent,
@@ -301,7 +301,7 @@ func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 	return nil
 }
 
-// addLicense adds the fields that the license holds now. The reason for the state is added only to an
+// addLicense adds the fields that the license has now. The reason for the state is added only to an
 // event of the same state. nil: the license is gone or unreadable.
 func (v *EventView) addLicense(now *store.LicenseView) {
 	if now == nil {
@@ -316,7 +316,7 @@ func (v *EventView) addLicense(now *store.LicenseView) {
 	v.License = &l
 }
 
-// addOrder adds the fields that the order holds now, and the key that its license has now. nil: the order or the
+// addOrder adds the fields that the order has now, and the key that its license has now. nil: the order or the
 // license is gone or unreadable.
 func (v *EventView) addOrder(now *licensing.Order, license *store.LicenseView) {
 	o := *v.Order

@@ -180,18 +180,18 @@ func (p *Payments) recordInvoiceRefund(
 		{Ref: refund.Ref(stored.Owner), Cmd: licensing.NoteInvoiceRefund{Refund: refund}},
 		{Ref: invoice, After: func(before licensing.Result) licensing.Command {
 			noted = before
-			return licensing.RefundInvoice{Back: noted.Back}
+			return licensing.RefundInvoice{Back: noted.Back()}
 		}},
 		{Ref: ref, After: func(returned licensing.Result) licensing.Command {
 			end, paid := stored.PaidEndOf(records, refund.Refunds), returned.Refund()
 			switch {
 			case of == licensing.KindOfSecond: // which pays for no period
 				end = stored.PaidEnd
-			case !paid.Whole() && paid.PeriodEnd.After(end):
+			case !paid.FullyReturned() && paid.PeriodEnd.After(end):
 				end = paid.PeriodEnd
 			}
 			return licensing.CountInvoiceRefund{
-				Back: returned.Back, Invoices: stored.Invoices, Refunds: stored.InvoiceRefunds, PaidEnd: end,
+				Back: returned.Back(), Invoices: stored.Invoices, Refunds: stored.InvoiceRefunds, PaidEnd: end,
 				Refund: noted.Refund(), Invoice: paid,
 			}
 		}},

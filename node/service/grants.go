@@ -61,7 +61,7 @@ func (l *Licenses) Grant(
 			}
 		}
 		if err := g.run(ctx); err != nil {
-			return nil, false, err
+			return nil, false, g.failed(err)
 		}
 		granted, err = g.licenses(ctx)
 		if err == nil {
@@ -128,25 +128,18 @@ func (g *grantRun) takeExternalKey(ctx context.Context) error {
 	return err
 }
 
-// run stores the missing licenses, batch by batch.
+// run stores the missing licenses, batch by batch. A conflict means that another request has created the product, or
+// works on the same grant and has stored the batch.
 func (g *grantRun) run(ctx context.Context) error {
-	for conflicts := 0; g.progress.Done < g.progress.Quantity; {
-		err := g.batch(ctx)
-		switch {
-		case err == nil:
-			continue
-		case !errors.Is(err, store.ErrClaimTaken):
-			return g.failed(err)
+	return retryConflicts(1+maxClaimTries+g.progress.Quantity/store.MaxNewLicenses, func() (err error) {
+		for err == nil && g.progress.Done < g.progress.Quantity {
+			err = g.batch(ctx)
 		}
-		// Another request has created the product, or works on the same grant.
-		if conflicts++; conflicts > maxClaimTries+g.progress.Quantity/store.MaxNewLicenses {
-			return g.failed(licensing.ErrUnavailable)
+		if errors.Is(err, store.ErrClaimTaken) {
+			return cmp.Or(g.reload(ctx), err)
 		}
-		if err := g.reload(ctx); err != nil {
-			return g.failed(err)
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // batch stores the next licenses and the new progress of the grant.

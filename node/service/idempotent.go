@@ -9,8 +9,7 @@ import (
 	"licet/node/store"
 )
 
-// maxClaimTries bounds how often a request is tried after another request has written one of its
-// records first.
+// maxClaimTries bounds how often a request with one transaction is tried.
 const maxClaimTries = 4
 
 // idempotent runs a request that may carry an Idempotency-Key. This node runs no other request with
@@ -40,9 +39,9 @@ func idempotent[T any](
 }
 
 // retryConflicts calls try until try does not fail with ErrClaimTaken: another request has written one
-// of the records first. After maxClaimTries calls it returns ErrUnavailable.
-func retryConflicts(try func() error) error {
-	for range maxClaimTries {
+// of the records first. After so many tries it returns ErrUnavailable.
+func retryConflicts(tries int, try func() error) error {
+	for range tries {
 		if err := try(); !errors.Is(err, store.ErrClaimTaken) {
 			return err
 		}

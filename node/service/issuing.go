@@ -2,12 +2,14 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"licet/licensing"
+	"licet/node"
 	"licet/node/store"
 )
 
@@ -97,7 +99,107 @@ func (c *core) issueNow(ctx context.Context, order licensing.Order) licensing.Or
 	return order
 }
 
-// IssueLicensesDue issues the licenses that paid orders still lack.
+// othersAtOnce is how many licenses of an order one transaction changes. If another node changes one of them all the
+// time, the transaction is lost to that node often.
+const othersAtOnce = 8
+
+// swaps runs steps as one transaction: one of the engine's functions.
+type swaps func(context.Context, ...node.Step) (licensing.Result, error)
+
+// changeOthers gives the licenses of an order besides the first one what they must still get: each change only as long
+// as the order says so, since it writes the order too. It passes a license as swapOrPass does, so that the license does
+// not hold up the others. It returns the order as of the latest change.
+func (c *core) changeOthers(ctx context.Context, order licensing.Order, swap swaps) (licensing.Order, error) {
+	atOnce := othersAtOnce
+	for order.Others != licensing.OthersDone {
+		now, from := order, int(order.OthersFrom)
+		to := min(from+atOnce, order.Issued())
+		steps := []node.Step{{
+			Ref: licensing.OrderRef(order.Owner, order.OrderNo),
+			Cmd: licensing.ChangeOthers{Now: now.OrderOthers, To: to},
+		}}
+		for _, key := range c.firstKeys(&order, from, to) {
+			steps = append(steps, node.Step{
+				Ref: licensing.LicenseRef(key), Then: func(changed licensing.Result) licensing.Command {
+					if !changed.Created {
+						return licensing.SuspendForDispute{Target: licensing.Target{Key: key, By: licensing.Provider}}
+					}
+					decided := changed.Order() // its reason may be redacted by now
+					decided.OrderOthers = now.OrderOthers
+					return licensing.OthersCommand(&decided, key)
+				},
+			})
+		}
+		result, err := swap(ctx, steps...)
+		if lacksLicense(err) {
+			if atOnce > 1 {
+				atOnce = 1
+				continue
+			}
+			result, err = c.pass(ctx, err, swap, steps)
+		}
+		if err != nil {
+			return order, err
+		}
+		order = result.Order()
+	}
+	return order, nil
+}
+
+// lacksLicense reports whether a transaction has failed because the store can't read a license, or lacks the license.
+func lacksLicense(err error) bool {
+	return errors.Is(err, licensing.ErrInternal) || errors.Is(err, licensing.ErrLicenseNotFound)
+}
+
+// swapOrPass runs the steps of a transaction on an order. The last step changes a license of the order. If the store
+// can't read the license, or lacks it, swapOrPass runs the other steps alone, and logs which change the license lacks.
+// licet store verify reports the license too, or, once the license is readable again, that a revocation is missing; a
+// missing suspension or reinstatement is only in the log. A license in a newer format is not passed: a node that can
+// read the license must change it.
+func (c *core) swapOrPass(ctx context.Context, swap swaps, steps ...node.Step) (licensing.Result, error) {
+	result, err := swap(ctx, steps...)
+	if lacksLicense(err) {
+		return c.pass(ctx, err, swap, steps)
+	}
+	return result, err
+}
+
+// pass is swapOrPass after the transaction of all steps has failed with cause.
+func (c *core) pass(ctx context.Context, cause error, swap swaps, steps []node.Step) (licensing.Result, error) {
+	if errors.Is(cause, store.ErrNewerFormat) {
+		return licensing.Result{}, cause
+	}
+	license := steps[len(steps)-1]
+	result, err := swap(ctx, steps[:len(steps)-1]...)
+	if err != nil {
+		return result, err
+	}
+	if change := changeOf(license.Then(result)); change != "" {
+		c.cfg.Log.Error().Err(cause).Str("order_no", result.Order().OrderNo).
+			Stringer("license_id", license.Ref.LicenseID()).Str("lacks", change).
+			Msg("can't change a license of an order: run licet store verify")
+	}
+	return result, nil
+}
+
+// changeOf names what a command changes of a license; empty: nothing.
+func changeOf(cmd licensing.Command) string {
+	suspension, _ := cmd.(licensing.SuspendForDispute)
+	switch _, revokes := cmd.(licensing.RevokeLicense); {
+	case revokes:
+		return "revoke"
+	case suspension.Begin:
+		return "suspend"
+	case suspension.End:
+		return "reinstate"
+	case !suspension.Period.From.Equal(suspension.Period.To):
+		return "shorten"
+	}
+	return ""
+}
+
+// IssueLicensesDue issues the licenses that paid orders still lack, and gives the licenses of orders what they must
+// still get.
 func (s *Sweeps) IssueLicensesDue(ctx context.Context) error {
 	now, err := s.timeToActBy()
 	if err != nil {
@@ -107,41 +209,13 @@ func (s *Sweeps) IssueLicensesDue(ctx context.Context) error {
 		func(ctx context.Context, ref licensing.Ref) error {
 			order, err := s.readOrder(ctx, ref.Owner, ref.ID)
 			if err == nil {
-				_, err = s.issueRest(ctx, order, false, s.engine.DoInBackground)
+				order, err = s.issueRest(ctx, order, false, s.engine.DoInBackground)
+			}
+			if err == nil {
+				_, err = s.changeOthers(ctx, order, s.engine.LockAndSwapInBackground)
 			}
 			return err
 		})
-}
-
-// revokeOthers revokes the licenses of an order, whose refund is being recorded, from index from on, except the first
-// one. Some licenses are revoked at the same time. A reason that is too large to be stored a thousand times, whatever
-// the owner's budget, stays with the order and its first license.
-func (o *Orders) revokeOthers(ctx context.Context, order *licensing.Order, from int) error {
-	reason := order.StateReason
-	if len(reason) > licensing.MaxSmallReason {
-		reason = ""
-	}
-	commands := make(map[licensing.Ref]licensing.Command)
-	var refs []licensing.Ref
-	for _, key := range o.firstKeys(order, max(from, 1), order.Issued()) {
-		ref := licensing.LicenseRef(key)
-		refs, commands[ref] = append(refs, ref), licensing.RevokeLicense{
-			Target: licensing.Target{Key: key, By: order.RefundBy}, Reason: reason,
-		}
-	}
-	return o.doAll(ctx, refs, commands)
-}
-
-// doAll runs a command on each of some licenses, some at the same time.
-func (o *Orders) doAll(ctx context.Context, refs []licensing.Ref, commands map[licensing.Ref]licensing.Command) error {
-	all, err := o.doEach(ctx, refs, func(ctx context.Context, ref licensing.Ref) error {
-		_, err := o.engine.Do(ctx, ref, commands[ref])
-		return err
-	})
-	if err == nil && !all {
-		err = licensing.ErrUnavailable // ctx has ended
-	}
-	return err
 }
 
 // OrderKeys returns the keys that the licenses of an order have now. Along with an error it returns their first keys.

@@ -183,7 +183,7 @@ func TestIssueSurvivesNodes(t *testing.T) {
 			}
 			order, err = well.Order(ctx, owner, order.OrderNo)
 			nodetest.WantError(t, err, nil)
-			dying, _ = killed(t, db, 7*at, made)
+			dying, _ = killed(t, db, 3*at, made)
 			if _, err := dying.RecordRefund(ctx, order, service.MadeRefund{}); err == nil {
 				t.Error("a node is killed while it records a refund, and does not notice")
 			}

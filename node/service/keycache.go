@@ -61,7 +61,7 @@ type keyCache struct {
 	marks   store.KeyMarks
 	scanned time.Time // the start of the last successful scan; zero: there was none, or distrust was called
 	scans   int       // the number of successful scans
-	// droppedIn holds for each part the number of the last scan that dropped the part's keys.
+	// droppedIn has for each part the number of the last scan that dropped the part's keys.
 	droppedIn [store.KeyParts]int
 	// dropping is closed and replaced when a scan drops the keys of any part.
 	dropping chan struct{}

@@ -175,8 +175,8 @@ func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKe
 	return key, err
 }
 
-// TestMemoryIsBounded looks up more keys of two owners than the cache holds, one owner after the other: each owner gets
-// as many places as are still free.
+// TestMemoryIsBounded looks up more keys of two owners than fit into the cache, one owner after the other: each owner
+// gets as many places as are still free.
 func TestMemoryIsBounded(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)

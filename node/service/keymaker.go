@@ -139,7 +139,7 @@ func (m Keymaker) Revoke(ctx context.Context, owner licensing.Owner, id string) 
 	})
 }
 
-// useCurrent checks that the ring holds the store's master keys, and marks the current one as in use.
+// useCurrent checks that the ring contains the store's master keys, and marks the current one as in use.
 // Callers derive no secret before that. An error that is not a licensing.Error becomes a ringError.
 func (m Keymaker) useCurrent(ctx context.Context) error {
 	err := m.Store.CheckRing(ctx, m.Ring)
@@ -153,7 +153,7 @@ func (m Keymaker) useCurrent(ctx context.Context) error {
 	return &ringError{err}
 }
 
-// ringError reports that a ring does not hold the store's master keys.
+// ringError reports that a ring does not contain the store's master keys.
 type ringError struct{ error }
 
 // Unwrap returns the difference between the ring and the store.

@@ -194,40 +194,38 @@ type MadeRefund struct {
 	At         time.Time // zero: now
 }
 
-// RecordRefund records that the payment provider has made the open refund of an order. If nothing is left of the
-// payment, RecordRefund revokes the order's license in the same transaction. It revokes the other licenses of the order
-// before: so no license survives the refund, and if the node dies, the refund is still due, and the next try continues.
+// RecordRefund records that the payment provider has made the open refund of an order. If the refund ends the order,
+// RecordRefund revokes the order's license in the same transaction, and then the other licenses of the order: if the
+// node dies, a sweep completes the rest.
 func (o *Orders) RecordRefund(
 	ctx context.Context, order licensing.Order, made MadeRefund,
 ) (result licensing.Result, err error) {
 	return admitted(ctx, o.core, order.Owner, func(node.Place) (result licensing.Result, err error) {
-		defer func() {
-			if err == nil {
-				o.cfg.Metrics.Refunds.WithLabelValues("made").Inc()
-			}
-		}()
 		refund := licensing.RefundOrder{Number: order.RefundNo, ProviderID: made.ProviderID, At: made.At}
 		for {
 			result, err = o.recordRefund(ctx, &order, refund)
-			if errors.Is(err, licensing.ErrRefundClosed) { // by another call
-				order, err := o.readOrder(ctx, order.Owner, order.OrderNo)
-				return result.WithOrder(order), err
+			closed := errors.Is(err, licensing.ErrRefundClosed) // by another call
+			if closed {
+				var now licensing.Order
+				now, err = o.readOrder(ctx, order.Owner, order.OrderNo)
+				result = result.WithOrder(now)
 			}
-			now := new(result.Order())
-			if err != nil || !now.RefundedAt.IsZero() || now.RefundNo != order.RefundNo ||
-				refund.Number != "" && !now.RefundDue {
+			if err != nil {
 				return result, err
 			}
-			if err := o.revokeOthers(ctx, now, refund.Revoked); err != nil {
-				return licensing.Result{}, err
+			if now := result.Order(); !closed && now.RefundDue && now.RefundNo == order.RefundNo {
+				continue // it has begun to end the order since recordRefund read the order
 			}
-			refund.Revoked = now.Issued()
+			o.cfg.Metrics.Refunds.WithLabelValues("made").Inc()
+			_, err = o.changeOthers(ctx, result.Order(), o.engine.LockAndSwap)
+			return result, err
 		}
 	})
 }
 
-// recordRefund records the open refund of an order. If nothing is left of the payment, it also revokes the first
-// license of the order, unless the order has more licenses than are revoked. Then it returns the order as it is.
+// recordRefund records the open refund of an order. If the refund ends the order, recordRefund also revokes the first
+// license of the order, or passes it as swapOrPass does. It returns the order as it is if the refund has begun to end
+// the order meanwhile.
 func (o *Orders) recordRefund(
 	ctx context.Context, order *licensing.Order, cmd licensing.RefundOrder,
 ) (licensing.Result, error) {
@@ -252,18 +250,17 @@ func (o *Orders) recordRefund(
 			cmd.Partial = true
 			refund.Cmd = cmd
 			return o.engine.SwapTogether(ctx, refund, record)
-		case now.RefundedAt.IsZero() && now.LicensesIssued > cmd.Revoked:
-			return licensing.Result{}.WithOrder(now), nil
 		}
 		license := licensing.LicenseRef(now.LicenseKey)
 		revoke := node.Step{Ref: license, Then: func(refunded licensing.Result) licensing.Command {
-			return licensing.RevokeLicense{
-				Target: licensing.Target{Key: now.LicenseKey, By: refunded.Order().RefundBy},
-				Reason: refunded.Order().StateReason,
+			if order := refunded.Order(); !order.RefundedAt.IsZero() {
+				return order.Revocation(now.LicenseKey)
 			}
+			// The refund has ceased to end the order: the license stays as it is.
+			return licensing.SuspendForDispute{Target: licensing.Target{Key: now.LicenseKey}}
 		}}
 		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
-			return o.engine.SwapTogether(ctx, refund, record, revoke)
+			return o.swapOrPass(ctx, o.engine.SwapTogether, refund, record, revoke)
 		})
 	})
 }

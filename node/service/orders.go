@@ -48,7 +48,7 @@ func (o *Orders) CreateOrder(
 	ctx context.Context, owner licensing.Owner, in NewOrder,
 ) (order licensing.Order, replayed bool, err error) {
 	run := func(_ node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
-		err = retryConflicts(func() error {
+		err = retryConflicts(maxClaimTries, func() error {
 			product, newProduct, err := o.loadProduct(ctx, owner, in.ProductID, claim)
 			switch {
 			case err != nil:

@@ -52,7 +52,7 @@ func newReceipts(c *core) *Receipts {
 		})}
 }
 
-// ReceiptSigner holds the keys that sign the receipts of an owner. They never change.
+// ReceiptSigner contains the keys that sign the receipts of an owner. They never change.
 type ReceiptSigner struct {
 	Keys    *licensing.ReceiptKeys
 	Root    *receipt.Signer

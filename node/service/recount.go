@@ -47,8 +47,8 @@ func (b *Budgets) correct(ctx context.Context, owner licensing.Owner, counted li
 	if err != nil {
 		return err
 	}
-	b.note(owner, result.Stored)
-	if off := result.Corrected; off != (licensing.Size{}) {
+	b.note(owner, result.Stored())
+	if off := result.Corrected(); off != (licensing.Size{}) {
 		b.cfg.Metrics.UsageCorrections.Add(float64(max(off.Bytes, -off.Bytes)))
 		b.cfg.Log.Debug().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).
 			Int64("bytes", off.Bytes).Int64("keys", off.Keys).

@@ -76,9 +76,9 @@ func TestRecount(t *testing.T) {
 	}
 }
 
-// TestRecountIsClaimed: of two nodes one counts. If that node fails, another node counts two hours later, and the late
+// TestOneNodeRecounts: of two nodes one counts. If that node fails, another node counts two hours later, and the late
 // result of the first node changes nothing.
-func TestRecountIsClaimed(t *testing.T) {
+func TestOneNodeRecounts(t *testing.T) {
 	etcd := nodetest.OwnEtcd(t)
 	owner, ctx := nodetest.NewOwner(licensing.Test), nodetest.Context(t)
 	db := nodetest.OpenWith(t, etcd)

@@ -35,7 +35,7 @@ func (r *Redactions) Redact(
 	ctx context.Context, owner licensing.Owner, customer licensing.Customer, once *node.Once,
 ) (done licensing.Redaction, replayed bool, err error) {
 	if customer == (licensing.Customer{}) {
-		return done, false, licensing.InvalidField("buyer_email", "is required, unless customer_reference is given")
+		return done, false, licensing.InvalidField("buyer_email", "is required unless customer_reference is set")
 	}
 	run := func(_ node.Place, claim *node.Claim) (done licensing.Redaction, replayed bool, err error) {
 		if err := r.engine.TakeChange(owner); err != nil {
@@ -61,7 +61,7 @@ func (r *Redactions) Redact(
 // other request can use the key. It returns the sum of earlier requests.
 func (r *Redactions) beginRedaction(ctx context.Context, claim *node.Claim) (licensing.Redaction, error) {
 	var before licensing.Redaction
-	err := retryConflicts(func() error {
+	err := retryConflicts(maxClaimTries, func() error {
 		if _, err := r.engine.LoadWithClaim(ctx, claim); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (r *Redactions) beginRedaction(ctx context.Context, claim *node.Claim) (lic
 	return before, err
 }
 
-// redacted returns the sum of earlier requests that the claim holds.
+// redacted returns the sum of earlier requests that the claim contains.
 func redacted(claim *node.Claim) (before licensing.Redaction) {
 	if claim.Replayed() && claim.Earlier.Redaction != nil {
 		before = *claim.Earlier.Redaction
@@ -131,9 +131,9 @@ func (r *Redactions) redactSome(
 	return done, err
 }
 
-// toRedact returns the newest orders and licenses of a customer, the keys of these licenses and of orders with a
-// license, and whether the customer has more of either. By an address, only granted licenses are among the licenses.
-// The pages are large, so they count as a page of a list.
+// toRedact returns the newest orders and licenses of a customer, the keys of these licenses, and whether the customer
+// has more of either. By an address, only granted licenses are among the licenses. The pages are large, so they count
+// as a page of a list.
 func (r *Redactions) toRedact(
 	ctx context.Context, owner licensing.Owner, customer licensing.Customer,
 ) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
@@ -154,10 +154,9 @@ func (r *Redactions) toRedact(
 	if err != nil {
 		return nil, nil, false, err
 	}
-	keys = make(map[licensing.Ref]licensing.LicenseKey, len(list.Items)+len(licenses.Items))
+	keys = make(map[licensing.Ref]licensing.LicenseKey, len(licenses.Items))
 	for i := range list.Items {
-		ref := licensing.OrderRef(owner, list.Items[i].OrderNo)
-		refs, keys[ref] = append(refs, ref), list.Items[i].LicenseKey
+		refs = append(refs, licensing.OrderRef(owner, list.Items[i].OrderNo))
 	}
 	for i := range licenses.Items {
 		key := licenses.Items[i].License.Key
@@ -172,7 +171,7 @@ func (r *Redactions) redactRecord(
 	ctx context.Context, ref licensing.Ref, customer licensing.Customer, key licensing.LicenseKey,
 ) (licensing.Result, error) {
 	if ref.Kind == licensing.KindOrder {
-		return r.redactOrder(ctx, ref, customer.BuyerEmail, key)
+		return r.redactOrder(ctx, ref, customer.BuyerEmail)
 	}
 	redact := licensing.RedactLicense{Target: licensing.Target{Key: key}, Of: customer}
 	return r.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
@@ -180,54 +179,69 @@ func (r *Redactions) redactRecord(
 	})
 }
 
-// redactOrder redacts an order along with its license, in one transaction: once the order no longer
-// names the buyer, no search finds the license. key is the license key of the list; the order may have
-// been paid since. The other licenses of the order are redacted before.
+// redactOrder redacts an order along with its first license, in one transaction: once the order no longer names the
+// buyer, no search finds its licenses. The other licenses are redacted before, once they have got what they must still
+// get: a refund gives them its reason. If the order changes meanwhile, redactOrder starts again.
 func (r *Redactions) redactOrder(
-	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
-) (licensing.Result, error) {
-	if err := r.redactOthers(ctx, ref); err != nil {
-		return licensing.Result{}, err
-	}
-	return r.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
-		for {
-			result, err := r.redactWith(ctx, ref, buyerEmail, key)
-			if err != nil || result.Order().LicenseKey == key {
-				return result, err
-			}
-			key = result.Order().LicenseKey
+	ctx context.Context, ref licensing.Ref, buyerEmail string,
+) (result licensing.Result, err error) {
+	for {
+		order, err := r.readOrder(ctx, ref.Owner, ref.ID)
+		if err == nil {
+			order, err = r.changeOthers(ctx, order, r.engine.LockAndSwap)
 		}
-	})
+		if err == nil {
+			err = r.redactOthers(ctx, &order)
+		}
+		if err == nil {
+			result, err = r.redactFirst(ctx, &order, buyerEmail)
+		}
+		if now := result.Order(); err != nil || now.BuyerEmail == "" {
+			return result, err
+		}
+	}
 }
 
-// redactOthers redacts the licenses of an order besides the first. Most orders have none.
-func (r *Redactions) redactOthers(ctx context.Context, ref licensing.Ref) error {
-	order, err := r.readOrder(ctx, ref.Owner, ref.ID)
-	if err != nil {
-		return err
-	}
-	for _, key := range r.firstKeys(&order, 1, order.Issued()) {
+// redactOthers redacts the licenses of an order besides the first. It skips licenses that the store lacks. Most orders
+// have no other licenses.
+func (r *Redactions) redactOthers(ctx context.Context, order *licensing.Order) error {
+	for _, key := range r.firstKeys(order, 1, order.Issued()) {
 		redact := licensing.RedactLicense{Target: licensing.Target{Key: key}}
-		if _, err := r.engine.Do(ctx, licensing.LicenseRef(key), redact); err != nil {
+		_, err := r.engine.Do(ctx, licensing.LicenseRef(key), redact)
+		if err != nil && !errors.Is(err, licensing.ErrLicenseNotFound) {
 			return err
 		}
 	}
 	return nil
 }
 
-// redactWith redacts an order, if it has this license. The caller holds the order's record lock.
-func (r *Redactions) redactWith(
-	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
+// redactFirst redacts an order and its first license, if the order has not changed since it was read. If the store
+// lacks the license, it redacts the order alone.
+func (r *Redactions) redactFirst(
+	ctx context.Context, order *licensing.Order, buyerEmail string,
 ) (licensing.Result, error) {
-	order := node.Step{Ref: ref, Cmd: licensing.RedactOrder{BuyerEmail: buyerEmail, LicenseKey: key}}
-	if key.IsZero() {
-		return r.engine.SwapTogether(ctx, order)
+	key := order.LicenseKey
+	steps := []node.Step{{
+		Ref: licensing.OrderRef(order.Owner, order.OrderNo),
+		Cmd: licensing.RedactOrder{BuyerEmail: buyerEmail, LicenseKey: key, Sequence: order.Sequence,
+			LicensesIssued: order.LicensesIssued},
+	}}
+	if !key.IsZero() {
+		target := licensing.Target{Key: key}
+		steps = append(steps, node.Step{
+			Ref: licensing.LicenseRef(key), Guarded: true, Then: func(first licensing.Result) licensing.Command {
+				if order := first.Order(); order.BuyerEmail != "" { // it has changed: neither is redacted
+					return licensing.SuspendForDispute{Target: target}
+				}
+				return licensing.RedactLicense{Target: target}
+			},
+		})
 	}
-	redact := licensing.RedactLicense{Target: licensing.Target{Key: key}}
-	license := node.Step{Ref: licensing.LicenseRef(key), Cmd: redact, Guarded: true}
-	return r.engine.WithRecordLock(ctx, license.Ref, func(ctx context.Context) (licensing.Result, error) {
-		return r.engine.SwapTogether(ctx, order, license)
-	})
+	result, err := r.engine.LockAndSwap(ctx, steps...)
+	if errors.Is(err, licensing.ErrLicenseNotFound) {
+		return r.engine.LockAndSwap(ctx, steps[0])
+	}
+	return result, err
 }
 
 // addRedaction adds the result of this request to the stored sum of an Idempotency-Key, and returns
@@ -237,7 +251,7 @@ func (r *Redactions) addRedaction(
 	ctx context.Context, claim *node.Claim, done licensing.Redaction,
 ) (licensing.Redaction, error) {
 	var sum licensing.Redaction
-	err := retryConflicts(func() error {
+	err := retryConflicts(maxClaimTries, func() error {
 		if _, err := r.engine.LoadWithClaim(ctx, claim); err != nil {
 			return err
 		}

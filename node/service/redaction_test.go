@@ -317,15 +317,41 @@ func TestRedactedByAnother(t *testing.T) {
 	}
 }
 
+// refunding makes a node, and a paid order whose refund is requested with a reason that names the buyer.
+func refunding(t *testing.T) (*service.Service, licensing.Order) {
+	t.Helper()
+	n, owner := nodetest.New(t, nodetest.OpenStore(t)), nodetest.NewOwner(licensing.Test)
+	order := sell(t, n, bought(t, n, owner, buyer))
+	_, _, err := n.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
+	nodetest.WantError(t, err, nil)
+	return n, order
+}
+
+// TestRedactionOfRefunded refunds an order while it is being redacted: no commit redacts the license without the order.
+func TestRedactionOfRefunded(t *testing.T) {
+	other, order := refunding(t)
+	owner := order.Owner
+	commits := 0
+	faulty := &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(c store.Change) storetest.Fault {
+		if commits++; commits == 1 {
+			_, err := other.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
+			nodetest.WantError(t, err, nil)
+		}
+		if len(c.Writes) != 2 {
+			t.Errorf("commit %d changes %d records", commits, len(c.Writes))
+		}
+		return storetest.Fault{}
+	}}
+	n := nodetest.New(t, faulty)
+	wantRedaction(t, n, owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+	wantForgotten(t, other, order)
+}
+
 // TestRefundOfRedacted redacts an order while its refund is being recorded: the license must not get the reason that
 // the order had before.
 func TestRefundOfRedacted(t *testing.T) {
-	owner := nodetest.NewOwner(licensing.Test)
-	other := nodetest.New(t, nodetest.OpenStore(t))
-	order := sell(t, other, bought(t, other, owner, buyer))
-	_, _, err := other.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.RequestRefund{Reason: secret},
-		nil)
-	nodetest.WantError(t, err, nil)
+	other, order := refunding(t)
+	owner := order.Owner
 	loads := 0
 	store := &storetest.Faulty{Store: nodetest.OpenStore(t), OnLoad: func([]store.Want) error {
 		if loads++; loads == 2 { // the first one tells which license it is

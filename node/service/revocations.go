@@ -214,7 +214,7 @@ func (r *Receipts) readList(
 	if err != nil {
 		return nil, err
 	}
-	if read.Whole {
+	if read.Complete {
 		before = &RevocationList{}
 	}
 	list.Epoch, list.revision = max(before.Epoch, read.Epoch), read.Revision

@@ -58,12 +58,12 @@ func TestListOfClockInDoubt(t *testing.T) {
 	}
 	_, err := read()
 	nodetest.WantError(t, err, licensing.ErrUnavailable) // no comparison yet
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.CompareWith(comparison, 0)
 	before, err := read()
 	nodetest.WantError(t, err, nil)
 
 	clock.Advance(time.Second)
-	nodetest.MeetNodes(comparison, -time.Hour)
+	nodetest.CompareWith(comparison, -time.Hour)
 	nodetest.WantError(t, n.ActsByTime(), licensing.ErrUnavailable)
 	again, err := read()
 	if nodetest.WantError(t, err, nil); again != before {
@@ -73,8 +73,8 @@ func TestListOfClockInDoubt(t *testing.T) {
 	_, err = read()
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 
-	nodetest.MeetNodes(comparison, 0, 0)
-	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
+	nodetest.CompareWith(comparison, 0, 0)
 	after, err := read()
 	if nodetest.WantError(t, err, nil); !after.AsOf.Equal(clock.Now()) {
 		t.Errorf("once the clocks agree, the list is as of %v", after.AsOf)
@@ -128,14 +128,14 @@ func (s *stuckLists) ReadRevocations(
 	return store.Revocations{}, licensing.ErrUnavailable
 }
 
-// watched is a context that tells when somebody waits for its end.
-type watched struct {
+// waitReporter is a context that tells when somebody waits for its end.
+type waitReporter struct {
 	context.Context
 	waits sync.Once
 	began chan struct{}
 }
 
-func (w *watched) Done() <-chan struct{} {
+func (w *waitReporter) Done() <-chan struct{} {
 	w.waits.Do(func() { close(w.began) })
 	return w.Context.Done()
 }
@@ -157,7 +157,7 @@ func TestListOfAnotherCaller(t *testing.T) {
 	impatient, giveUp := context.WithCancel(nodetest.Context(t))
 	first := read(impatient)
 	<-db.began
-	waiting := &watched{Context: nodetest.Context(t), began: make(chan struct{})}
+	waiting := &waitReporter{Context: nodetest.Context(t), began: make(chan struct{})}
 	second := read(waiting)
 	<-waiting.began
 	giveUp()

@@ -25,7 +25,7 @@ const (
 
 // Rollouts offers the use cases of rollouts of a product's terms to earlier licenses.
 //
-// The product's record holds the whole state of its rollout. The node that begins a rollout runs it, a page of licenses
+// The product's record has the whole state of its rollout. The node that begins a rollout runs it, a page of licenses
 // after another, and stores after each page how far it has come. If it has stored nothing for Config.SweepEvery, since
 // it was killed or has much else to do, the rollout is due, and a sweep of any node runs it from there. Two nodes that
 // run a rollout for a moment do no harm: a license that has the terms does not change, and only one of the nodes stores

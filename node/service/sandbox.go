@@ -9,19 +9,25 @@ import (
 	"licet/node/store"
 )
 
+// Sandboxes keeps what the sandbox knows about orders.
+type Sandboxes struct {
+	*core
+	orders *Orders
+}
+
 // Sandbox returns an order and what the sandbox knows about it. It returns ErrOrderNotFound if no order has the number.
-func (o *Orders) Sandbox(
+func (s *Sandboxes) Sandbox(
 	ctx context.Context, orderNo string,
 ) (order licensing.Order, played licensing.SandboxOrder, err error) {
-	owner, found, err := o.OwnerOfOrder(ctx, orderNo)
+	owner, found, err := s.orders.OwnerOfOrder(ctx, orderNo)
 	switch {
 	case err != nil:
 		return order, played, err
 	case !found:
 		return order, played, licensing.ErrOrderNotFound
 	}
-	_, err = admitted(ctx, o.core, owner, func(node.Place) (none struct{}, err error) {
-		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)},
+	_, err = admitted(ctx, s.core, owner, func(node.Place) (none struct{}, err error) {
+		loaded, err := s.cfg.Records.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)},
 			store.Want{Ref: licensing.SandboxRef(owner, orderNo)})
 		switch {
 		case err != nil:
@@ -38,13 +44,13 @@ func (o *Orders) Sandbox(
 }
 
 // PlayInSandbox runs a command on what the sandbox knows about an order of test mode. The order must exist.
-func (o *Orders) PlayInSandbox(
+func (s *Sandboxes) PlayInSandbox(
 	ctx context.Context, order licensing.Order, cmd licensing.Command,
 ) (licensing.SandboxOrder, error) {
 	if order.Owner.Mode != licensing.Test {
 		return licensing.SandboxOrder{}, licensing.ErrNotInSandbox
 	}
-	result, err := o.engine.Do(ctx, licensing.SandboxRef(order.Owner, order.OrderNo), cmd)
+	result, err := s.engine.Do(ctx, licensing.SandboxRef(order.Owner, order.OrderNo), cmd)
 	return result.Sandbox(), err
 }
 

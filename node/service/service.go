@@ -15,7 +15,7 @@ import (
 	"licet/node/store"
 )
 
-// Config holds the settings and the parts of a service. Every field is required unless its comment
+// Config contains the settings and the parts of a service. Every field is required unless its comment
 // names a default.
 type Config struct {
 	node.Config // the engine's
@@ -53,7 +53,7 @@ type Config struct {
 	Keys store.Keys
 	// MaxAPIKeys is how many usable API keys an owner may have. 0: no maximum.
 	MaxAPIKeys int
-	// Ring holds the master keys, which the secrets of API keys and webhook endpoints and the pay tokens of orders are
+	// Ring has the master keys, which the secrets of API keys and webhook endpoints and the pay tokens of orders are
 	// derived from. Required to create any of these.
 	Ring keyring.MasterRing
 }
@@ -68,6 +68,7 @@ const (
 type Service struct {
 	*node.Node // the engine
 	*Orders
+	*Sandboxes
 	*Payments
 	*Subscriptions
 	*Trials
@@ -85,7 +86,7 @@ type Service struct {
 	*LeaseCounts
 }
 
-// core holds what all use cases share.
+// core contains what all use cases share.
 type core struct {
 	cfg    Config
 	engine *node.Node
@@ -151,6 +152,7 @@ func New(cfg Config) *Service {
 	s := &Service{
 		Node:          engine,
 		Orders:        orders,
+		Sandboxes:     &Sandboxes{c, orders},
 		Payments:      newPayments(c, orders),
 		Subscriptions: &Subscriptions{c, orders},
 		Trials:        &Trials{c},

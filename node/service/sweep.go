@@ -33,7 +33,7 @@ const (
 type Sweeps struct {
 	*core
 	rollouts *Rollouts
-	// dueFrom holds, by duePlace, the position (a string) where the next pass continues; see eachDue.
+	// dueFrom contains, by duePlace, the position (a string) where the next pass continues; see eachDue.
 	dueFrom sync.Map
 	// sandboxFrom is when EachSandboxDue looks again, in nanoseconds of Unix time.
 	sandboxFrom atomic.Int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"time"
 
 	"licet/licensing"
 	"licet/node"
@@ -23,6 +24,7 @@ type NewTrial struct {
 	BuyerEmail string
 	By         licensing.Actor // licensing.EndUser: the request came without an API key
 	Network    netip.Addr      // of an end user
+	Lease      time.Duration   // see licensing.Activate
 	Receipt    licensing.ReceiptAsk
 }
 
@@ -81,13 +83,13 @@ func (t *Trials) start(
 	result, err = place.Do(ctx, licensing.TrialRef(owner, name), licensing.StartTrial{
 		Name: name, ProductID: product.ID, Owner: owner, Terms: terms, Key: key,
 		Device: in.Device, DeviceName: in.DeviceName, Named: in.Named, Mark: mark,
-		Components: in.Components,
+		Components: in.Components, Lease: in.Lease,
 		BuyerEmail: in.BuyerEmail, By: in.By, Network: in.Network, Receipt: in.Receipt,
 	})
 	if err != nil || result.Created {
 		return result, err
 	}
-	result, err = t.again(ctx, owner, result.Trial, mark, in.Device)
+	result, err = t.again(ctx, owner, result.Trial(), mark, in.Device)
 	if err != nil || !in.Receipt.Wanted() && !result.License.Receipts.Always {
 		return result, err
 	}
@@ -115,7 +117,7 @@ func (t *Trials) again(
 		}
 	}
 	view.HideLapsed(now)
-	result := licensing.Result{License: view.License, Device: licensing.Device{ID: device}, Trial: trial}
+	result := licensing.Result{License: view.License, Device: licensing.Device{ID: device}}
 	for _, d := range view.Devices {
 		if d.ID == device {
 			result.Device, result.LeaseLeft = d, max(d.LeaseEnd.Sub(view.License.LeaseTime(now)), 0)
@@ -130,12 +132,11 @@ func (t *Trials) againWithReceipt(
 ) (licensing.Result, error) {
 	with, err := place.Do(ctx, licensing.LicenseRef(result.License.Key), licensing.ValidateLicense{
 		Target: licensing.Target{Key: result.License.CurrentKey(), By: in.By}, Device: in.Device,
-		SeenStep: t.cfg.SeenStep, Receipt: in.Receipt,
+		SeenStep: t.cfg.SeenStep, Lease: in.Lease, Receipt: in.Receipt,
 	})
 	if err != nil || with.Invalid != "" {
 		return result, err
 	}
-	with.Trial = result.Trial
 	return with, nil
 }
 

@@ -16,6 +16,8 @@ type damagedStore struct {
 	store.Store
 	license licensing.LicenseKey
 	orderNo string
+	newer   bool // they are in a newer format
+	missing bool // the store has no such license
 }
 
 func (s *damagedStore) ReadLicenses(
@@ -30,12 +32,19 @@ func (s *damagedStore) ReadLicenses(
 }
 
 func (s *damagedStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	for _, want := range wants {
-		if want.Ref.ID == s.orderNo {
+	read, err := s.Store.Load(ctx, wants...)
+	for i, want := range wants {
+		switch {
+		case want.Ref.ID != s.orderNo && want.Ref != licensing.LicenseRef(s.license):
+		case s.missing && err == nil:
+			read[i] = store.Snapshot{AsOf: read[i].AsOf}
+		case s.newer:
+			return nil, fmt.Errorf("%w: %w", licensing.ErrInternal, store.ErrNewerFormat)
+		default:
 			return nil, fmt.Errorf("%w: damaged", licensing.ErrInternal)
 		}
 	}
-	return s.Store.Load(ctx, wants...)
+	return read, err
 }
 
 // TestEventsOfUnreadableRecords reads a feed with events of an unreadable license and of an unreadable order: these
@@ -109,5 +118,91 @@ func TestOrdersOfUnreadableLicenses(t *testing.T) {
 			t.Errorf("%s: listed with %s, read with %s (%v), want %s", listed.OrderNo, listed.LicenseKey,
 				read.LicenseKey, err, key)
 		}
+	}
+}
+
+// TestOrderWithUnreadableLicense: a license that the store can't read, or lacks, does not keep the other licenses of a
+// refunded order usable, nor those of an order whose payment is disputed.
+func TestOrderWithUnreadableLicense(t *testing.T) {
+	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
+	n := nodetest.New(t, db)
+	suspended := func(l *licensing.License) bool { return !l.SuspendedAt.IsZero() }
+	revoked := func(l *licensing.License) bool { return !l.RevokedAt.IsZero() }
+	for _, damage := range []damagedStore{{}, {missing: true}} {
+		for _, at := range []int{0, 11} {
+			damaged, order, keys := damage.of(t, db, n, owner, at)
+			what := fmt.Sprintf("missing: %v", damage.missing)
+			note := licensing.NoteDispute{Dispute: licensing.Payment{Provider: order.PaidThrough(),
+				Reference: "dp_" + order.OrderNo, Amount: 100, Currency: order.Currency, State: licensing.PaymentOpen}}
+			nodetest.WantError(t, damaged.NoteDispute(nodetest.Context(t), order, note, true), nil)
+			wantChanged(t, n, what, order, keys, at, suspended)
+			_, err := damaged.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
+			nodetest.WantError(t, err, nil)
+			wantChanged(t, n, what, order, keys, at, revoked)
+			if now, err := n.Order(nodetest.Context(t), owner, order.OrderNo); err != nil || now.RefundedAt.IsZero() {
+				t.Errorf("%s: not refunded: %+v, %v", what, now, err)
+			}
+			if !damage.missing {
+				continue
+			}
+			_, _, err = damaged.Redact(nodetest.Context(t), owner, named(buyer), nil)
+			nodetest.WantError(t, err, nil)
+			if now, err := n.Order(nodetest.Context(t), owner, order.OrderNo); err != nil || now.BuyerEmail != "" {
+				t.Errorf("license %d is missing: not redacted: %+v, %v", at, now, err)
+			}
+		}
+	}
+}
+
+// TestRefundWithNewerLicense: a license in a newer format, which this node can't read, waits for a node that can.
+func TestRefundWithNewerLicense(t *testing.T) {
+	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
+	n := nodetest.New(t, db)
+	for _, at := range []int{0, 11} {
+		damaged, order, keys := damagedStore{newer: true}.of(t, db, n, owner, at)
+		if _, err := damaged.RecordRefund(nodetest.Context(t), order, service.MadeRefund{}); err == nil {
+			t.Errorf("license %d: passed", at)
+		}
+		_, err := n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
+		nodetest.WantError(t, err, nil)
+		nodetest.WantError(t, n.IssueLicensesDue(nodetest.Context(t)), nil)
+		wantChanged(t, n, "newer", order, keys, -1, func(l *licensing.License) bool { return !l.RevokedAt.IsZero() })
+	}
+}
+
+// of makes a paid order for 20 licenses, and a node that can't read the license with an index.
+func (s damagedStore) of(
+	t *testing.T, db store.Store, n *service.Service, owner licensing.Owner, at int,
+) (*service.Service, licensing.Order, []licensing.LicenseKey) {
+	t.Helper()
+	in := nodetest.NewOrder(100)
+	in.Quantity, in.BuyerEmail = 20, buyer
+	order, _, err := n.CreateOrder(nodetest.Context(t), owner, in)
+	nodetest.WantError(t, err, nil)
+	paid, err := n.PayOrder(nodetest.Context(t), order, nodetest.SandboxPayment(order.OrderNo))
+	nodetest.WantError(t, err, nil)
+	order = paid.Order()
+	keys, err := n.OrderKeys(nodetest.Context(t), &order)
+	nodetest.WantError(t, err, nil)
+	s.Store, s.license = db, keys[at]
+	return nodetest.New(t, &s), order, keys
+}
+
+// wantChanged checks that all licenses of an order have changed, except the license with an index, and that nothing is
+// left to do.
+func wantChanged(
+	t *testing.T, n *service.Service, what string, order licensing.Order, keys []licensing.LicenseKey, except int,
+	changed func(*licensing.License) bool,
+) {
+	t.Helper()
+	for i, key := range keys {
+		view, err := n.License(nodetest.Context(t), order.Owner, key, store.DevicePage{Limit: 1})
+		if err != nil || changed(&view.License) == (i == except) {
+			t.Errorf("%s, index %d: license %d is %s, %v", what, except, i, view.License.Status(n.Now()), err)
+		}
+	}
+	if now, err := n.Order(nodetest.Context(t), order.Owner, order.OrderNo); err != nil ||
+		now.Others != licensing.OthersDone {
+		t.Errorf("%s, index %d: the licenses must still get %+v, %v", what, except, now.OrderOthers, err)
 	}
 }

@@ -28,7 +28,8 @@ type DeliveryLog interface {
 	SweepWebhooks(ctx context.Context) (removed int, err error)
 }
 
-// DeliveryWorker is a node that delivers webhooks.
+// DeliveryWorker is a node that delivers webhooks. Only package delivery uses it and DeliveryLease. They are here
+// because kv/deliveries and storetest name them, and can't import delivery.
 type DeliveryWorker interface {
 	// Self returns the worker's own name.
 	Self() Incarnation
@@ -68,7 +69,7 @@ type DeliveryLease interface {
 	Release(ctx context.Context) error
 }
 
-// OwnerWebhooks holds an owner's endpoints as of a revision.
+// OwnerWebhooks contains an owner's endpoints as of a revision.
 type OwnerWebhooks struct {
 	licensing.Webhooks
 	Changed  int64 // the revision of the last change of an endpoint, or of the last added replay

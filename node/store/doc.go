@@ -1,6 +1,6 @@
 // Package store declares what the engine and the use cases ask of a database: interfaces and their
-// types. It holds no implementation and imports only package licensing. Package kv implements it on
-// etcd. Package storetest holds the tests that every implementation passes.
+// types. It contains no implementation and imports only package licensing. Package kv implements it on
+// etcd. Package storetest contains the tests that every implementation passes.
 //
 // An operation that a shop or a device asks for, such as creating an order, is in package service, which calls these
 // interfaces. Requests to etcd, caches and stored formats are in package kv. The interface of deliveries,

@@ -38,7 +38,7 @@ type FeedPage struct {
 	Types []licensing.EventType // nil: all
 	Limit int
 	// Endpoint is the id of one of the owner's webhook endpoints, or empty. The store reads
-	// this endpoint at a revision at which every event that the page may hold was recorded
+	// this endpoint at a revision at which every event that the page may contain was recorded
 	// already: so no change of the endpoint that was acknowledged before one of these events
 	// was recorded is missing. The page of an endpoint that gets no events is empty.
 	Endpoint string
@@ -72,7 +72,7 @@ type History struct {
 }
 
 // Events are read from a feed for each owner and a history for each record. Commit records them. An
-// event of a license or an order leaves out the buyer and the reason for the state: the records hold
+// event of a license or an order leaves out the buyer and the reason for the state: the records contain
 // these.
 type Events interface {
 	// ReadEvents reads a page of an owner's feed: one total order of all events, without those of the

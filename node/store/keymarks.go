@@ -22,7 +22,7 @@ type KeyMark string
 
 // KeyMarks identify the state of all API keys.
 type KeyMarks struct {
-	// All changes with every change that no part's mark shows, such as a change by a node of an
+	// All differs after each change that changes no part's mark, such as a change by a node of an
 	// earlier build.
 	All   KeyMark
 	Parts [KeyParts]KeyMark // by KeyPart

@@ -16,8 +16,10 @@ type ProviderEvents struct {
 	Key string
 }
 
-// MaxProviderEventsAgain bounds the objects that the nodes ask about again.
-const MaxProviderEventsAgain = 16
+// MaxProviderEventsAgain bounds the objects that the nodes ask about again. With 16, a shop that sold 10,000 orders in
+// minutes had that many whose state could not be recorded yet, such as refunds of disputed payments, and the reading
+// stopped at each further one.
+const MaxProviderEventsAgain = 64
 
 // ProviderEventAgain is an object that an event has named, and whose state could not be recorded.
 type ProviderEventAgain struct {

@@ -71,7 +71,7 @@ type Queries interface {
 
 	// ReadLicenses reads up to MaxReadLicenses licenses as ReadLicense reads one, all at one
 	// revision, each with a first page of so many devices. With 0 devices, a license whose record
-	// holds all its devices comes with all of them; any other license comes with none, and with a
+	// contains all its devices comes with all of them; any other license comes with none, and with a
 	// Next that leads to them.
 	ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*LicenseView, error)
 
@@ -140,10 +140,10 @@ type Revocations struct {
 	Revision int64 // at which the entries were read
 	// Epoch is the position of the list: at least the At of each of its entries. It rises with each new entry, and
 	// never falls.
-	Epoch   int64
-	Whole   bool // Entries has the whole list; else only what was written after the earlier reading
-	Entries []Revocation
-	TooMany bool // there are more entries than wanted, and Entries lacks some
+	Epoch    int64
+	Complete bool // Entries has the whole list; else only what was written after the earlier reading
+	Entries  []Revocation
+	TooMany  bool // there are more entries than wanted, and Entries lacks some
 }
 
 // Revocation is an entry as it is stored.
@@ -264,18 +264,21 @@ type LicenseView struct {
 }
 
 // HideLapsed removes the leases from a view that have lapsed by a time, and, if the view has all devices, from the
-// license's count. The time of the license's last stamp counts if it is later.
+// license's count. The license's LeaseClock counts if it is later.
 func (v *LicenseView) HideLapsed(leaseTime time.Time) {
 	l := &v.License
 	if !l.Lease.Leased() {
 		return
 	}
-	whole := v.Next == nil && len(v.Devices) == l.CurrentDevices
+	complete := v.Next == nil && len(v.Devices) == l.CurrentDevices
 	v.Devices = slices.DeleteFunc(v.Devices, func(d licensing.Device) bool { return d.Lapsed(l.LeaseTime(leaseTime)) })
-	if whole {
+	if complete {
 		l.CurrentDevices = len(v.Devices)
 	}
 }
+
+// ErrNewerFormat reports, along with licensing.ErrInternal, that only nodes of a newer version can read a value.
+var ErrNewerFormat = errors.New("a newer version of Licet may have written the value")
 
 // ErrClaimTaken reports that a transaction stored nothing, because another writer has stored one of
 // its claims or other records first.

@@ -15,7 +15,7 @@ import (
 // tolerance is how old the signature of a callback may be. Stripe signs each try anew.
 const tolerance = 5 * time.Minute
 
-// maxSignature bounds the signature header, which holds one signature for each valid secret.
+// maxSignature bounds the signature header, which contains one signature for each valid secret.
 const maxSignature = 1024
 
 // Events are the types of the events that a webhook endpoint must send. Each names an object to look at.

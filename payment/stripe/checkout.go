@@ -19,7 +19,7 @@ const (
 	metaTax     = "automatic_tax" // "true": Stripe adds the tax to the amount of the order
 	metaRefund  = "refund_no"
 	metaChange  = "change_no"   // of a subscription: the number of the latest change of its amount
-	metaFrom    = "change_from" // of a subscription: the begin of the first period with the change, in Unix time
+	metaFrom    = "change_from" // of a subscription: the beginning of the first period with the change, in Unix time
 )
 
 const checkouts = "/v1/checkout/sessions"
@@ -190,17 +190,17 @@ func (p *Provider) find(ctx context.Context, order licensing.Order, attempt int)
 	return nil, nil
 }
 
-func (p *Provider) sessions(
+func (r *requests) sessions(
 	ctx context.Context, params *sdk.CheckoutSessionListParams,
 ) (*sdk.CheckoutSessionList, error) {
 	page := &sdk.CheckoutSessionList{}
-	return page, p.list(ctx, checkouts, params, page)
+	return page, r.list(ctx, checkouts, params, page)
 }
 
 // session reads a session with its payment and the fee.
-func (p *Provider) session(ctx context.Context, id string) (*sdk.CheckoutSession, error) {
+func (r *requests) session(ctx context.Context, id string) (*sdk.CheckoutSession, error) {
 	session := &sdk.CheckoutSession{}
-	return session, p.get(ctx, sdk.FormatURLPath(checkouts+"/%s", id), &sdk.CheckoutSessionRetrieveParams{}, session,
+	return session, r.get(ctx, sdk.FormatURLPath(checkouts+"/%s", id), &sdk.CheckoutSessionRetrieveParams{}, session,
 		"payment_intent."+expandFee)
 }
 

@@ -52,7 +52,7 @@ func NewClient(base string) *Client {
 		// repeats an error.
 		MaxNetworkRetries: sdk.Int64(0),
 		EnableTelemetry:   sdk.Bool(false),
-		LeveledLogger:     &sdk.LeveledLogger{Level: sdk.LevelNull}, // its lines hold texts of requests
+		LeveledLogger:     &sdk.LeveledLogger{Level: sdk.LevelNull}, // its lines contain texts of requests
 	})}
 }
 
@@ -86,37 +86,50 @@ func (b *boundedBody) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// The SDK's function Call takes its parameters as an interface that all its types of parameters implement.
+// requests sends requests to Stripe with the secret key of one account. The SDK's function Call takes its parameters as
+// an interface that all its types of parameters implement.
+type requests struct {
+	client  *Client
+	secrets func() Secrets
+}
 
 // get reads an object.
-func (p *Provider) get(
+func (r *requests) get(
 	ctx context.Context, path string, params sdk.ParamsContainer, into sdk.LastResponseSetter, expand ...string,
 ) error {
 	params.GetParams().Context = ctx
 	for _, field := range expand {
 		params.GetParams().AddExpand(field)
 	}
-	return p.cfg.Client.backend.Call(http.MethodGet, path, p.cfg.Secrets().Key, params, into)
+	return r.client.backend.Call(http.MethodGet, path, r.secrets().Key, params, into)
 }
 
 // post makes or changes an object, once for each idempotency key. Without a key, a repeated call repeats the change.
-func (p *Provider) post(
+func (r *requests) post(
 	ctx context.Context, path, key string, params sdk.ParamsContainer, into sdk.LastResponseSetter,
 ) error {
 	params.GetParams().Context = ctx
 	if key != "" {
 		params.GetParams().SetIdempotencyKey(key)
 	}
-	return p.cfg.Client.backend.Call(http.MethodPost, path, p.cfg.Secrets().Key, params, into)
+	return r.client.backend.Call(http.MethodPost, path, r.secrets().Key, params, into)
 }
 
 // list reads one page of a list. The caller sets the filters and the limit.
-func (p *Provider) list(
+func (r *requests) list(
 	ctx context.Context, path string, params sdk.ListParamsContainer, into sdk.LastResponseSetter,
 ) error {
 	params.GetListParams().Context = ctx
 	query := &form.Values{}
 	form.AppendTo(query, params)
-	return p.cfg.Client.backend.CallRaw(http.MethodGet, path, p.cfg.Secrets().Key, []byte(query.Encode()),
+	return r.client.backend.CallRaw(http.MethodGet, path, r.secrets().Key, []byte(query.Encode()),
 		params.GetListParams().ToParams(), into)
+}
+
+// remove deletes an object.
+func (r *requests) remove(
+	ctx context.Context, path string, params sdk.ParamsContainer, into sdk.LastResponseSetter,
+) error {
+	params.GetParams().Context = ctx
+	return r.client.backend.Call(http.MethodDelete, path, r.secrets().Key, params, into)
 }

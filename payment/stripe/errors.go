@@ -74,7 +74,7 @@ func replayedError(err error) bool {
 }
 
 // failed returns the error of an operation that Stripe has not completed; nil if err is nil. The error is
-// payment.ErrForbidden if the key lacks a permission. The text is fit for a log: it holds no text of the request, such
+// payment.ErrForbidden if the key lacks a permission. The text is fit for a log: it has no text of the request, such
 // as the buyer's address, which Stripe's own messages repeat.
 func failed(operation string, err error) error {
 	var failure *sdk.Error
@@ -103,7 +103,7 @@ func failed(operation string, err error) error {
 }
 
 // plainError returns an error of the connection or of an amount as it is. The SDK's error for a response that is no
-// JSON holds a part of the response: plainError leaves it out.
+// JSON contains a part of the response: plainError leaves it out.
 func plainError(err error) error {
 	var network interface{ Timeout() bool } // also url.Error and the errors of contexts
 	if errors.As(err, &network) || errors.Is(err, errTooLong) || errors.Is(err, errFraction) ||

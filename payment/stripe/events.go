@@ -14,7 +14,7 @@ import (
 )
 
 // eventLimit is how many events a page has, unless they are longer together than maxResponse. A page of one event is
-// shorter: the event of a dispute holds at most 150,000 characters of evidence, before and after a change.
+// shorter: the event of a dispute has at most 150,000 characters of evidence, before and after a change.
 const eventLimit = 20
 
 var errKeyChanged = errors.New("the secret key has changed while Stripe listed the events")

@@ -11,7 +11,7 @@ import (
 	"licet/payment"
 )
 
-// TestLongEvents: Stripe lists all events, also if the events of disputes hold as much evidence as Stripe takes.
+// TestLongEvents: Stripe lists all events, also if the events of disputes contain as much evidence as Stripe accepts.
 func TestLongEvents(t *testing.T) {
 	f := newFixture(t)
 	order, _ := f.paid(4900, "USD", fakestripe.CardPays)

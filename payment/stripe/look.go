@@ -156,9 +156,9 @@ func (p *Provider) lookAtCharge(ctx context.Context, id string) (payment.State, 
 }
 
 // intent reads a payment intent with its charge and the fee.
-func (p *Provider) intent(ctx context.Context, id string) (*sdk.PaymentIntent, error) {
+func (r *requests) intent(ctx context.Context, id string) (*sdk.PaymentIntent, error) {
 	intent := &sdk.PaymentIntent{}
-	return intent, p.get(ctx, sdk.FormatURLPath("/v1/payment_intents/%s", id), &sdk.PaymentIntentRetrieveParams{},
+	return intent, r.get(ctx, sdk.FormatURLPath("/v1/payment_intents/%s", id), &sdk.PaymentIntentRetrieveParams{},
 		intent, expandFee)
 }
 

@@ -14,7 +14,7 @@ import (
 	"licet/payment"
 )
 
-// Config holds what a provider is made from.
+// Config contains what a provider is made from.
 type Config struct {
 	// Secrets are the secret key of the account at Stripe and the secrets of its webhook endpoint. They may change
 	// while the provider is in use.
@@ -113,12 +113,17 @@ func ValidateBase(base string) error {
 }
 
 // Provider is Stripe, for one account and mode. It is safe for concurrent use.
-type Provider struct{ cfg Config }
+type Provider struct {
+	requests
+	cfg Config
+}
 
 var _ payment.Provider = (*Provider)(nil)
 
 // New returns a provider.
-func New(cfg Config) *Provider { return &Provider{cfg: cfg} }
+func New(cfg Config) *Provider {
+	return &Provider{requests: requests{cfg.Client, cfg.Secrets}, cfg: cfg}
+}
 
 // Name implements [payment.Provider].
 func (p *Provider) Name() licensing.PaymentProvider { return licensing.ProviderStripe }

@@ -2,7 +2,6 @@ package stripe_test
 
 import (
 	"bufio"
-	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/process"
 	"licet/licensing"
 	"licet/payment"
 	"licet/payment/stripe"
@@ -114,7 +114,8 @@ var mockAddress = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 // startMock builds and starts stripe-mock, and returns its URL.
 func startMock(t *testing.T) string {
 	t.Helper()
-	program, err := buildMock(t)
+	program := filepath.Join(t.TempDir(), "stripe-mock")
+	err := process.BuildTool(t.Context(), program, "../../tools/go.mod", "github.com/stripe/stripe-mock")
 	switch {
 	case err != nil && os.Getenv("CI") == "":
 		t.Skip(err)
@@ -141,23 +142,4 @@ func startMock(t *testing.T) string {
 	}
 	t.Fatal("stripe-mock has ended")
 	return ""
-}
-
-// buildMock returns the path of the program.
-func buildMock(t *testing.T) (string, error) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/go.mod", "-n", "stripe-mock")
-	cmd.Dir = root
-	output, err := cmd.Output()
-	if err != nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) {
-			return "", errors.New("stripe-mock can't be built here: " + string(failed.Stderr))
-		}
-		return "", err
-	}
-	return strings.TrimSpace(string(output)), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -131,9 +130,8 @@ func (p *Provider) changePrice(
 
 // endSubscription cancels a subscription at once. To cancel a canceled subscription is a no-op.
 func (p *Provider) endSubscription(ctx context.Context, path, id string) (payment.State, error) {
-	params, canceled := &sdk.SubscriptionCancelParams{}, &sdk.Subscription{}
-	params.Context = ctx
-	err := p.cfg.Client.backend.Call(http.MethodDelete, path, p.cfg.Secrets().Key, params, canceled)
+	canceled := &sdk.Subscription{}
+	err := p.remove(ctx, path, &sdk.SubscriptionCancelParams{}, canceled)
 	if cause := causeOf(err); cause == causeMissing || cause == causeRefused {
 		state, looked := p.Look(ctx, payment.Object{Kind: payment.ObjectSubscription, ID: id})
 		if looked == nil && state.Outcome == payment.OutcomeEnded {

@@ -82,7 +82,7 @@ typedef struct licet_config {
   void *user; /* optional: the first argument of each callback */
 
   /* load puts the saved state into the buffer with licet_buffer_append, or nothing; save stores it. Both return 0 if
-   * they succeed. The state is one JSON text, which holds the license key. */
+   * they succeed. The state is one JSON text, which contains the license key. */
   int (*load)(void *user, licet_buffer *state);
   int (*save)(void *user, const char *state, size_t length);
 
@@ -121,7 +121,9 @@ LICET_API void licet_close(licet *handle);
  * empty: the license of the state. device_name may be null. */
 LICET_API int licet_activate(licet *handle, const char *license_key, const char *device_name, licet_result **result);
 
-/* licet_trial starts the trial of the product on this device, and keeps the receipt. buyer_email may be null. */
+/* licet_trial starts the trial of the product on this device, or goes on with a trial that this device has started, and
+ * keeps the receipt. It activates the trial again if this device has given it back. After the trial's end, the service
+ * refuses with license_expired. buyer_email may be null. */
 LICET_API int licet_trial(licet *handle, const char *buyer_email, licet_result **result);
 
 /* licet_check verifies what the handle has. It uses no network and is quick. */

@@ -507,6 +507,13 @@ static void begin_request(const licet *h, licet_buffer *body, const char *licens
   licet_i_put_member(body, "mode", h->config.mode);
 }
 
+/* may_take reports whether a trial that the device does not have may become the stored license: no other license is
+ * stored. */
+static int may_take(const licet *h, const char *trial) {
+  if (trial == NULL || *trial == 0) return 0;
+  return h->license_key != NULL ? strcmp(h->license_key, trial) == 0 : h->documents.receipt == NULL;
+}
+
 /* ask sends a request that wants a receipt, with one optional member, and adopts the receipt. It takes the body. */
 static int ask(licet *h, const char *path, const char *license_key, const char *name, const char *text,
                licet_result *r) {
@@ -543,6 +550,11 @@ static int ask(licet *h, const char *path, const char *license_key, const char *
       (void)replace(&h->documents.receipt, NULL);
       status = save(h);
       deny(r, text_of(v) != NULL ? v->text : "not_valid");
+    } else if (receipt == NULL && license_key == NULL && may_take(h, key)) {
+      /* A trial that this device no longer has, or that is not usable: an activation takes it, or says why not. */
+      deny(r, "no_receipt");
+      if (h->license_key == NULL && (status = replace(&h->license_key, key)) == LICET_OK) status = save(h);
+      if (status == LICET_OK) status = ask(h, "/v1/licenses/activate", key, NULL, NULL, r);
     } else if (receipt == NULL || key == NULL) {
       deny(r, "no_receipt");
       status = LICET_ERR_DOCUMENT;

@@ -1,4 +1,4 @@
-/* seen.c: the newest that the device has seen, as the state holds it. */
+/* seen.c: the newest that the device has seen, as the state has it. */
 #include "internal.h"
 
 #include <stdlib.h>

@@ -329,6 +329,17 @@ static void test_retries(void) {
   EXPECT(!w.service.bound && strstr(w.state, "LIC-1") == NULL && strstr(w.state, "\"revision\":1") != NULL);
   CALL(h, licet_check, LICET_OK, 0, "not_activated");
   CALL(h, trial, LICET_OK, 1, "");
+  CALL(h, licet_deactivate, LICET_OK, 0, "not_activated");
+  w.service.trial_given_back = 1;
+  w.service.plain = 1;
+  CALL(h, trial, LICET_ERR_DOCUMENT, 0, "no_receipt");
+  EXPECT(w.service.bound && strstr(w.state, "LIC-1") != NULL);
+  w.service.plain = 0;
+  CALL(h, trial, LICET_OK, 1, "");
+  CALL(h, licet_deactivate, LICET_OK, 0, "not_activated");
+  w.fail_saves = 1;
+  CALL(h, trial, LICET_ERR_STATE, 0, "no_receipt");
+  w.fail_saves = 0;
   end(&w, h);
 }
 

@@ -116,7 +116,7 @@ static void answer_receipt(struct service *s, const struct licet_doc *request, i
            (long long)s->revision, (long long)s->max_age, s->wrong_nonce != NULL ? s->wrong_nonce : nonce);
   licet_i_put(answer, "{\"code\":0,\"message\":\"success\",\"data\":{\"valid\":true,\"license_key\":\"LIC-1\","
               "\"entitlements\":{\"Later Names\":{}}");
-  if (licet_i_member(request, "receipt", LICET_TRUE) != NULL && !s->plain) {
+  if (licet_i_member(request, "receipt", LICET_TRUE) != NULL && !s->plain && !(trial && s->trial_given_back)) {
     licet_i_put(answer, ",\"receipt\":\"");
     sign(answer, "licet-receipt+jwt", s->key_number, s->key_number, content);
     licet_i_put(answer, "\"");

@@ -15,6 +15,7 @@ struct service {
   const char *license; /* the id */
   const char *wrong_nonce;
   int forge_lists, plain; /* plain: answers have no receipts */
+  int trial_given_back; /* answers to trials have none */
 };
 
 void service_begin(struct service *s, int64_t now);

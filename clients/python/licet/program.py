@@ -21,7 +21,7 @@ _LONG_INCREMENT = 256 << 10  # above this length, the whole list replaces an inc
 
 
 class Store(Protocol):
-    """Keeps one text between two starts of the program. The text holds the license key."""
+    """Keeps one text between two starts of the program. The text contains the license key."""
 
     def load(self) -> str | None:
         """Returns the text that was saved last, None if there is none."""
@@ -90,7 +90,11 @@ class Program:
             return self._obtain(state, "licenses/activate", body, self._patience)
 
     def trial(self, *, buyer_email: str | None = None) -> Receipt:
-        """Starts a trial of the product on this device. Raises if that fails."""
+        """Starts a trial of the product on this device, or goes on with a trial that this device has started.
+
+        Activates the trial again if this device has given it back. Raises if that fails, such as with license_expired
+        after its end.
+        """
         with self._turn() as state:
             return self._obtain(state, "trials", {"buyer_email": buyer_email}, self._patience)
 
@@ -113,18 +117,19 @@ class Program:
         the offline rules where no answer comes. Raises only if the store does.
         """
         with self._turn() as state:
-            held, reason = self._verify_stored(state)
+            verified, reason = self._verify_stored(state)
             online = False
             try:
-                online = self._refresh(state, held, reason)
+                online = self._refresh(state, verified, reason)
                 if online:
-                    held, reason = self._verify_stored(state)
+                    verified, reason = self._verify_stored(state)
             except (Refused, ServiceError) as error:
                 online = _is_verdict(error)
-                held, reason = self._verify_stored(state)
+                verified, reason = self._verify_stored(state)
                 if isinstance(error, Refused) or not state.documents.receipt:
                     reason = error.reason
-            return Check(held is not None, held.receipt if held else None, None if held else reason, online)
+            receipt = verified.receipt if verified else None
+            return Check(verified is not None, receipt, None if verified else reason, online)
 
     def _verify_stored(self, state: _State) -> tuple[Verified | None, str]:
         try:
@@ -132,12 +137,12 @@ class Program:
         except Refused as refused:
             return None, refused.reason if state.documents.receipt else "not_activated"
 
-    def _refresh(self, state: _State, held: Verified | None, reason: str) -> bool:
-        """Renews what is due. reason is why no receipt is held. Reports whether the service was asked."""
+    def _refresh(self, state: _State, verified: Verified | None, reason: str) -> bool:
+        """Renews what is due. reason says why no stored receipt is valid. Reports whether the service was asked."""
         if not state.license_key and not state.documents.receipt:
             return False
         now = self._now()
-        if held is None:
+        if verified is None:
             try:
                 self._validate(state, self._patience)
             except (Refused, ServiceError) as error:
@@ -146,8 +151,9 @@ class Program:
                 # A cache may have a newer list although the service has no good receipt, or can't be reached.
                 self._update(state, lists=True)
             return True
-        receipt, keys = held.receipt, held.keys  # a program that may run anyway does not wait long, and sends once
-        age, known_for = receipt.revocation_max_age, now - held.known
+        # A program that may run anyway does not wait long, and sends once.
+        receipt, keys = verified.receipt, verified.keys
+        age, known_for = receipt.revocation_max_age, now - verified.known
         # In its grace, the program runs only because no answer has come: one answer of two is enough to end that.
         in_grace = 0 < age <= known_for
         if now >= (receipt.iat + receipt.exp) / 2:
@@ -198,6 +204,12 @@ class Program:
         if data.get("valid") is False:
             raise _NotValid("the license is not valid", 200, reason=str(data.get("reason")))
         if not isinstance(data.get("receipt"), str):
+            key = data.get("license_key")
+            other = state.license_key != key if state.license_key else bool(state.documents.receipt)
+            if "license_key" not in body and isinstance(key, str) and key and not other:
+                # A trial that this device lacks, or that is not usable: an activation takes it, or says why not.
+                state.license_key = key
+                return self._obtain(state, "licenses/activate", {"license_key": key}, retry_for)
             raise ServiceError("the service issues no receipts", 200, reason="no_receipt")
         documents = dataclasses.replace(state.documents, receipt=data["receipt"])
         following = dataclasses.replace(state, documents=documents)

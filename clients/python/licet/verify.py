@@ -27,7 +27,7 @@ class Expected:
 
 @dataclass
 class Documents:
-    """What a device holds, each as the service sent it: revocations are a whole list and the increments after it."""
+    """What a device has, each as the service sent it: revocations are a whole list and the increments after it."""
 
     keys: str = ""
     receipt: str = ""

@@ -3,7 +3,7 @@ import { parseObject, type JsonObject } from "./json.js";
 import { get, parseAddress, post, ServiceError } from "./service.js";
 import { verify, type Documents, type Expected, type Verified } from "./verify.js";
 
-/** Keeps one text between two starts of the program. The text holds the license key. */
+/** Keeps one text between two starts of the program. The text contains the license key. */
 export interface Store {
   /** Returns the text that was saved last; null or undefined: none. */
   load(): Promise<string | null | undefined> | string | null | undefined;
@@ -75,7 +75,10 @@ export class Program {
     });
   }
 
-  /** Starts a trial of the product on this device. Throws if that fails. */
+  /**
+   * Starts a trial of the product on this device, or goes on with a trial that this device has started. Activates the
+   * trial again if this device has given it back. Throws if that fails, such as with license_expired after its end.
+   */
   trial({ buyerEmail }: { buyerEmail?: string } = {}): Promise<Receipt> {
     return this.#inTurn((state) => this.#obtain(state, "trials", { buyer_email: buyerEmail }, this.#patience));
   }
@@ -112,25 +115,26 @@ export class Program {
           return undefined;
         }
       };
-      let held = await verifyStored();
+      let verified = await verifyStored();
       try {
-        online = await this.#refresh(state, held, reason);
-        if (online) held = await verifyStored();
+        online = await this.#refresh(state, verified, reason);
+        if (online) verified = await verifyStored();
       } catch (error) {
         if (!(error instanceof Refused || error instanceof ServiceError)) throw error;
         online = isVerdict(error);
-        held = await verifyStored();
+        verified = await verifyStored();
         if (error instanceof Refused || state.documents.receipt === "") reason = error.reason;
       }
-      return { allowed: held !== undefined, receipt: held?.receipt ?? null, reason: held ? null : reason, online };
+      const receipt = verified?.receipt ?? null;
+      return { allowed: verified !== undefined, receipt, reason: verified ? null : reason, online };
     });
   }
 
-  /** Renews what is due. reason is why no receipt is held. Reports whether the service was asked. */
-  async #refresh(state: State, held: Verified | undefined, reason: string): Promise<boolean> {
+  /** Renews what is due. reason says why no stored receipt is valid. Reports whether the service was asked. */
+  async #refresh(state: State, verified: Verified | undefined, reason: string): Promise<boolean> {
     if (state.license_key === "" && state.documents.receipt === "") return false;
     const now = this.#now();
-    if (!held) {
+    if (!verified) {
       try {
         await this.#validate(state, this.#patience);
       } catch (error) {
@@ -141,7 +145,7 @@ export class Program {
       }
       return true;
     }
-    const { receipt, keys, known } = held; // a program that may run anyway does not wait long, and sends once
+    const { receipt, keys, known } = verified; // a program that may run anyway does not wait long, and sends once
     const maxAge = receipt.revocation_max_age;
     // In its grace, the program runs only because no answer has come: one answer of two is enough to end that.
     const inGrace = maxAge > 0 && now >= known + maxAge;
@@ -197,6 +201,13 @@ export class Program {
     }, retryFor);
     if (data.valid === false) {
       throw new NotValid("the license is not valid", { status: 200, reason: String(data.reason) });
+    }
+    const key = data.license_key;
+    const other = state.license_key ? state.license_key !== key : Boolean(state.documents.receipt);
+    if (typeof data.receipt !== "string" && body.license_key === undefined && typeof key === "string" && !other) {
+      // A trial that this device no longer has, or that is not usable: an activation takes it, or says why not.
+      state.license_key = key;
+      return this.#obtain(state, "licenses/activate", { license_key: key }, retryFor);
     }
     if (typeof data.receipt !== "string") {
       throw new ServiceError("the service issues no receipts", { status: 200, reason: "no_receipt" });

@@ -15,7 +15,7 @@ export interface Expected {
   root: string; accountId: string; mode: string; productId: string; deviceId: string; grace: number; nonce?: string;
 }
 
-/** What a device holds, each as the service sent it: revocations are a whole list and the increments after it. */
+/** What a device has, each as the service sent it: revocations are a whole list and the increments after it. */
 export interface Documents { keys: string; receipt: string; revocations: string[] }
 
 /** known is the time of the service until which the device knows what was revoked. */

@@ -77,7 +77,9 @@ async function api(method, path, body) {
 
 test("a program with a service of another origin, in Chromium", { skip }, async () => {
   const { root } = await api("PUT", "receipt_keys");
-  await api("PUT", "products/page", { name: "Page", max_devices: 1, self_service_deactivation: true });
+  await api("PUT", "products/page", {
+    name: "Page", max_devices: 1, self_service_deactivation: true, trial: { validity: "P14D", per: "device" },
+  });
   const { licenses } = await api("POST", "licenses", { product_id: "page", quantity: 1 });
   const options = {
     url: process.env.LICET_SERVICE, root, accountId: process.env.LICET_ACCOUNT, mode: "test", productId: "page",
@@ -86,17 +88,21 @@ test("a program with a service of another origin, in Chromium", { skip }, async 
   const said = await shown(`<!doctype html><script type="module">
 import { Program } from "./index.js";
 import { IndexedDBStore } from "./indexeddb.js";
-const options = ${JSON.stringify(options)};
+const options = { ...${JSON.stringify(options)}, receiptSeconds: 3600 };
 const started = (more) => new Program({ ...options, store: new IndexedDBStore("page"), ...more });
+const trying = (more) => started({ store: new IndexedDBStore("trial"), deviceId: "trying", ...more });
 const show = ({ allowed, reason, online }) => document.body.append([allowed, reason, online].join(" ") + "; ");
 try {
   show(await started().check());
   await started().activate("${licenses[0].license_key}", { deviceName: "Chromium" });
   show(await started({ url: "http://127.0.0.1:1" }).check()); // by what the page has stored
   show(await started({ deviceId: "another", url: "http://127.0.0.1:1", retryFor: 0 }).check());
+  show(await started({ now: () => Date.now() + 2_700_000 }).check()); // renews the receipt
   await started().validate();
   await started().deactivate();
   show(await started().check());
+  document.body.append("trial: " + (await trying().trial()).trial + "; ");
+  show(await trying({ url: "http://127.0.0.1:1" }).check());
   const large = new IndexedDBStore("large");
   const text = "x".repeat(20_000_000); // more than localStorage takes
   await large.save(text);
@@ -106,8 +112,8 @@ try {
 }
 await fetch("./shown", { method: "POST", body: document.body.textContent });
 </script><body>`);
-  const shows = "false not_activated false; true  false; false device false; false not_activated false; kept: true";
-  assert.equal(said, shows);
+  assert.equal(said, "false not_activated false; true  false; false device false; true  true; " +
+    "false not_activated false; trial: true; true  false; kept: true");
 });
 
 test("documents of another origin, with their ETag, in Chromium", { skip }, async () => {

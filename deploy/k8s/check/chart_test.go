@@ -317,7 +317,8 @@ func TestChartGuide(t *testing.T) {
 		t.Errorf("nodes do not mount the Secret %q", name)
 	}
 	env := environment(t, set, node.template.Spec.Containers[0])
-	if env["LICET_MASTER_KEY_FILE"] != "/etc/licet/master/master.keys" || env["LICET_TRUSTED_PROXIES"] != "10.20.0.0/16" {
+	if env["LICET_MASTER_KEY_FILE"] != "/etc/licet/master/master.keys" ||
+		env["LICET_TRUSTED_PROXIES"] != "10.20.0.0/16" {
 		t.Errorf("the settings of nodes are %v", env)
 	}
 	if len(manifests.All[networkingv1.Ingress](set)) != 1 {

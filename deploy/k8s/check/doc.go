@@ -1,4 +1,4 @@
-// Package check holds no code, only tests of the files in deploy/k8s, deploy/helm and deploy/compose.
+// Package check contains no code, only tests of the files in deploy/k8s, deploy/helm and deploy/compose.
 //
 // Most tests need no cluster: they render overlays with package manifests and compare the objects with each other, with
 // the help texts of the programs, and with the metrics that nodes serve. They check references between objects, labels,

@@ -1,4 +1,4 @@
-// What holds the manifests against Kubernetes, against the programs and against each
+// What compares the manifests with Kubernetes, with the programs and with each
 // other. It has a module of its own: nothing of what it needs belongs to the service. From
 // the repository's root:
 //

@@ -3,6 +3,7 @@ package check
 import (
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -285,14 +286,20 @@ func startMember(t *testing.T, env map[string]string) (client, metrics, logFile 
 	return "localhost:" + listen.Port(), metrics, log.Name()
 }
 
+// freeAddress returns an address of this machine that no process listens on, with a port below those that the system
+// chooses for outgoing connections: so no connection takes the port before the process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for try := 1; ; try++ {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if err == nil {
+			defer listener.Close()
+			return listener.Addr().String()
+		}
+		if try == 1000 {
+			t.Fatal(err)
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func status(url string) (int, error) {

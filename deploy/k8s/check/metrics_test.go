@@ -170,17 +170,9 @@ func TestRules(t *testing.T) {
 	for _, r := range manifests.All[monitoring.PrometheusRule](render(t, "prod")) {
 		count(r.Spec.Groups, 1)
 	}
-	files, err := filepath.Glob("../../prometheus/rules/*.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, text := range readFiles(t, "../../prometheus/rules/*.yml") {
 		var spec monitoring.PrometheusRuleSpec
-		if err := yaml.UnmarshalStrict(text, &spec); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
 			t.Fatal(err)
 		}
 		count(spec.Groups, -1)
@@ -197,18 +189,8 @@ func TestRules(t *testing.T) {
 
 // TestDashboards: each dashboard is in a ConfigMap that Grafana's sidecar finds.
 func TestDashboards(t *testing.T) {
-	want := map[string]string{}
-	files, err := filepath.Glob("../../grafana/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want[filepath.Base(file)] = string(text)
-	}
+	want := readFiles(t, "../../grafana/*.json")
+	files := len(want)
 	for _, c := range manifests.All[corev1.ConfigMap](render(t, "prod")) {
 		for name, text := range c.Data {
 			if !strings.HasSuffix(name, ".json") {
@@ -223,7 +205,25 @@ func TestDashboards(t *testing.T) {
 			delete(want, name)
 		}
 	}
-	if len(files) == 0 || len(want) > 0 {
-		t.Errorf("of %d dashboards %d are missing", len(files), len(want))
+	if files == 0 || len(want) > 0 {
+		t.Errorf("of %d dashboards %d are missing", files, len(want))
 	}
+}
+
+// readFiles returns the content of the files that a pattern matches, by their names.
+func readFiles(t *testing.T, pattern string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = string(text)
+	}
+	return files
 }

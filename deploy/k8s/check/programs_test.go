@@ -20,7 +20,7 @@ import (
 
 const repository = "../../.."
 
-// programs builds what the image holds, once, and answers the folder.
+// programs builds the programs of the image, once, and returns their folder.
 var programs = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "licet-programs")
 	if err != nil {

@@ -91,7 +91,7 @@ func TestBrokenManifestsAreRefused(t *testing.T) {
 }
 
 // put puts a value at a path; nil removes what is there. An element of a list goes by its
-// number. The rest of the path is one name where the one before it holds labels, whose names
+// number. The rest of the path is one name where the name before it contains labels, whose names
 // have dots.
 func put(object map[string]any, path []string, value any) error {
 	_, err := set(object, path, value)

@@ -39,7 +39,7 @@ func (r *walk) under(ctx context.Context, l load, do func(context.Context)) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		watch(said, log, "arrivals a second", begun)
+		copyUntil(said, log, "arrivals a second", begun)
 	}()
 	var done error
 	select {
@@ -59,8 +59,8 @@ func (r *walk) under(ctx context.Context, l load, do func(context.Context)) {
 	r.report.saw("the load's report: %s", filepath.Join(out, "summary.txt"))
 }
 
-// watch copies lines, and closes begun at the first line that contains the sign.
-func watch(from io.Reader, to io.Writer, sign string, begun chan<- struct{}) {
+// copyUntil copies lines, and closes begun at the first line that contains the sign.
+func copyUntil(from io.Reader, to io.Writer, sign string, begun chan<- struct{}) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
 		fmt.Fprintln(to, lines.Text())

@@ -36,7 +36,7 @@ type config struct {
 	root string // of the repository
 	out  string
 	only string
-	hold bool
+	keep bool
 }
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -47,7 +47,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&cfg.out, "out", "", "`folder` for logs (default: load-results/k8s-e2e in the repository)")
 	flags.StringVar(&cfg.only, "only", "",
 		"`steps` to do after the main job, by the beginnings of their names, such as drain,backup (default: all)")
-	flags.BoolVar(&cfg.hold, "hold", false,
+	flags.BoolVar(&cfg.keep, "keep", false,
 		"after the last step, or a failed step, leave the cluster up until Ctrl-C")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -123,7 +123,7 @@ func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
 	}()
 	r := &walk{cluster: c, page: p, report: report, cfg: cfg}
 	err = r.steps(ctx)
-	if cfg.hold && ctx.Err() == nil {
+	if cfg.keep && ctx.Err() == nil {
 		report.say("the cluster stays until Ctrl-C. To look at it: %s", c.hint())
 		<-ctx.Done()
 	}

@@ -82,7 +82,7 @@ func (m *machine) onNetwork(ctx context.Context, program string, args ...string)
 	return exec.CommandContext(ctx, "nsenter", all...)
 }
 
-// shown returns settings of the kernel that a kubelet demands. They hold for the whole
+// shown returns settings of the kernel that a kubelet demands. They apply to the whole
 // machine, not for namespaces, so the kubelet sees files with the demanded values, and may
 // write them.
 func shown() map[string]string {

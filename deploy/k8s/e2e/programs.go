@@ -47,11 +47,12 @@ func findPrograms(ctx context.Context, root string, r *report) *programs {
 	r.say("    Prometheus, k6 and licet …")
 	folder := lastLine(in(ctx, root, "deploy/observability/install-prometheus"))
 	p.prometheus = filepath.Join(folder, "prometheus")
-	p.k6 = lastLine(in(ctx, root, "go", "tool", "-modfile=loadtest/k6/go.mod", "-n", "k6"))
+	p.k6 = filepath.Join(p.bin, "k6")
 	p.load = filepath.Join(p.bin, "loadtest-run")
 	for _, build := range [][]string{
 		{"go", "build", "-trimpath", "-o", p.load, "./loadtest/run"},
 		{"go", "build", "-trimpath", "-o", filepath.Join(p.bin, "licet"), "./cmd/licet"},
+		{"go", "run", "-exec", "cp", "-modfile=loadtest/k6/go.mod", "-trimpath", "go.k6.io/k6/v2", p.k6},
 	} {
 		must(output(in(ctx, root, build[0], build[1:]...)))
 	}

@@ -93,16 +93,16 @@ func (r *walk) killNode(ctx context.Context) {
 // drain drains a machine, and checks that at no time more than one node and one member are
 // away, and that a second drain may not evict another member.
 func (r *walk) drain(ctx context.Context) {
-	watching, unwatch := context.WithCancel(ctx)
-	defer unwatch()
+	polling, stopPolling := context.WithCancel(ctx)
+	defer stopPolling()
 	least := map[string]int{"pdb/etcd": 99, "pdb/licet": 99}
 	var wait sync.WaitGroup
 	var broken error
 	wait.Go(func() {
-		for watching.Err() == nil {
+		for polling.Err() == nil {
 			for thing, low := range least {
-				have, err := r.number(watching, thing, ".status.currentHealthy")
-				want, err2 := r.number(watching, thing, ".status.desiredHealthy")
+				have, err := r.number(polling, thing, ".status.currentHealthy")
+				want, err2 := r.number(polling, thing, ".status.desiredHealthy")
 				if err != nil || err2 != nil {
 					continue
 				}
@@ -112,7 +112,7 @@ func (r *walk) drain(ctx context.Context) {
 				}
 			}
 			select {
-			case <-watching.Done():
+			case <-polling.Done():
 			case <-time.After(250 * time.Millisecond):
 			}
 		}
@@ -121,7 +121,7 @@ func (r *walk) drain(ctx context.Context) {
 		r.block(ctx, "drain")
 		r.refusedDrain(ctx)
 	})
-	unwatch()
+	stopPolling()
 	wait.Wait()
 	stopIf(errors.Join(err, broken))
 	r.report.saw("never fewer healthy than: members %d, nodes %d", least["pdb/etcd"], least["pdb/licet"])

@@ -1,6 +1,8 @@
 package dashboards
 
 import (
+	"cmp"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -65,24 +67,16 @@ const (
 	numberHigh  = 4
 )
 
-func (p panel) columns() uint32 {
-	switch {
-	case p.Width > 0:
-		return p.Width
-	case p.Show == number:
-		return numberWidth
-	}
-	return panelWidth
-}
+func (p panel) columns() uint32 { return p.size(p.Width, numberWidth, panelWidth) }
 
-func (p panel) height() uint32 {
-	switch {
-	case p.High > 0:
-		return p.High
-	case p.Show == number:
-		return numberHigh
+func (p panel) height() uint32 { return p.size(p.High, numberHigh, panelHeight) }
+
+// size returns a size that the panel sets, or the usual size of its display.
+func (p panel) size(set, ofNumber, ofOthers uint32) uint32 {
+	if p.Show == number {
+		return cmp.Or(set, ofNumber)
 	}
-	return panelHeight
+	return cmp.Or(set, ofOthers)
 }
 
 // build makes Grafana's panel, at the place that the dashboard chooses.

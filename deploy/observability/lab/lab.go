@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -54,15 +53,8 @@ func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 	if l.dir, err = os.MkdirTemp("", "licet-lab-"); err != nil {
 		return l, err
 	}
-	binary := filepath.Join(l.dir, "licet")
-	// cp, which Go runs instead of the executable, copies it. Go links the same executable once.
-	build := exec.CommandContext(ctx, "go", "run", "-exec", "cp", "./cmd/licet", binary)
-	build.Dir = cfg.Repository
-	if out, err := build.CombinedOutput(); err != nil {
-		return l, fmt.Errorf("build licet: %w: %s", err, out)
-	}
 	l.Stage, err = stage.New(ctx, &stage.Config{
-		Setup: rig.Setup{Dir: l.dir, Binary: binary, NodeLogLevel: "warn"},
+		Setup: rig.Setup{Dir: l.dir, Source: cfg.Repository, NodeLogLevel: "warn"},
 		Name:  "lab", Members: members, Nodes: nodes,
 		Flags: append(stage.BehindBalancer(),
 			"--webhook-allow-networks", "127.0.0.0/8", "--record-activations",

@@ -132,7 +132,7 @@ func TestAlertsAreWhole(t *testing.T) {
 	}
 }
 
-// TestRunbooks holds alerts and runbooks against each other, and the index.
+// TestRunbooks compares alerts, runbooks and the index of runbooks.
 func TestRunbooks(t *testing.T) {
 	const runbooks = "../../../docs/runbooks"
 	var want []string

@@ -53,7 +53,7 @@ type SecurityScheme struct {
 	Scheme      string `yaml:"scheme"`
 }
 
-// PathItem holds the operations of a path.
+// PathItem contains the operations of a path.
 type PathItem struct {
 	Get    *Operation `yaml:"get,omitempty"`
 	Put    *Operation `yaml:"put,omitempty"`

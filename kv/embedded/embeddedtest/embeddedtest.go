@@ -19,7 +19,7 @@ func Start(t *testing.T, dir string) *embedded.Server {
 }
 
 // Dir returns a data directory, and removes it with the test. A server that starts again in this directory keeps its
-// endpoint. In t.TempDir, which holds the test's name, the path of the socket may be too long, and each start then
+// endpoint. In t.TempDir, which contains the test's name, the path of the socket may be too long, and each start then
 // chooses another path.
 func Dir(t *testing.T) string {
 	t.Helper()

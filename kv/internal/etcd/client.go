@@ -68,13 +68,13 @@ type Config struct {
 // Open connects to etcd. It fails if no member has answered a linearizable read within ten
 // seconds, if the version of a member that answers is too old, or with [ErrOldLayout].
 func Open(ctx context.Context, cfg Config) (*Client, error) {
-	watched := new(members)
-	native, err := Connect(cfg.Endpoints, cfg.TLS, watched.interceptors()...)
+	monitored := new(members)
+	native, err := Connect(cfg.Endpoints, cfg.TLS, monitored.interceptors()...)
 	if err != nil {
 		return nil, err
 	}
 	c := New(clientv3.RetryKVClient(native), native, cfg.Metrics, cfg.Log)
-	c.members, c.tracer = watched, cfg.Tracer
+	c.members, c.tracer = monitored, cfg.Tracer
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if err := c.members.start(ctx, native, cfg.Metrics, cfg.Log, c.guard); err != nil {
@@ -87,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 }
 
 // New returns a client that sends reads and transactions through remote, and all else through
-// native. It does not watch the members.
+// native. It does not monitor the members.
 func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metrics, log zerolog.Logger) *Client {
 	life, end := context.WithCancel(context.Background())
 	return &Client{

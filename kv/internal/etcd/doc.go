@@ -1,5 +1,5 @@
 // Package etcd asks etcd. [Client] sends every request: it counts the request, bounds its time, traces it,
-// and sends nothing while etcd is known to refuse it. It also watches the members of the cluster, and says
+// and sends nothing while etcd is known to refuse it. It also monitors the members of the cluster, and says
 // of each failure whether the request may have been executed. It returns etcd's
 // own responses and knows no record: packages kv, kv/deliveries and kv/verify decode them.
 //

@@ -33,7 +33,7 @@ const (
 	firstProbeTimeout = 3 * time.Second
 )
 
-// members watches over the members of the cluster. Each is probed on a connection of its own, and the client's calls go
+// members monitors the members of the cluster. Each is probed on a connection of its own, and the client's calls go
 // only to members that answer.
 //
 // gRPC's own health checks do not suffice. A member that is cut off from its peers, or whose process is stopped, still
@@ -54,7 +54,7 @@ type members struct {
 	refusing atomic.Pointer[error]
 
 	space space
-	hurry chan struct{} // holds a token while a probe is due at once
+	hurry chan struct{} // contains a token while a probe is due at once
 
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed once the goroutine has ended
@@ -78,8 +78,8 @@ var errPanic = errors.New("panic")
 var ErrBarred = errors.New("refused")
 
 // start returns once one member has answered a linearizable read, so that a quorum stands behind the member, and
-// watches the members from then on. Other members may be down. start fails if a member that answers is barred, and when
-// ctx ends.
+// monitors the members from then on. Other members may be down. start fails if a member that answers is barred, and
+// when ctx ends.
 func (m *members) start(
 	ctx context.Context, client *clientv3.Client, metrics *metrics.Metrics, log zerolog.Logger, guard *guard.Guard,
 ) error {
@@ -270,7 +270,7 @@ func Supported(version string) bool {
 	return minor > 7
 }
 
-// close ends the watch.
+// close ends the monitoring.
 func (m *members) close() {
 	m.cancel()
 	<-m.stopped

@@ -9,7 +9,7 @@ import (
 // The hot path builds its requests as etcd's own messages. etcd's client would convert its operations one by one, and
 // copy each compare by reflection (client/v3, Cmp.Clone), which costs more than everything else.
 
-// opGet, opPut and opDelete hold the three messages of an operation, for one allocation.
+// opGet, opPut and opDelete contain the three messages of an operation, for one allocation.
 type opGet struct {
 	op    etcdserverpb.RequestOp
 	union etcdserverpb.RequestOp_RequestRange
@@ -70,7 +70,7 @@ const MaxOps = 128
 const branchOps = MaxOps / 2
 
 // Branch makes operations fit into a request that has beside compares or reads next to them. etcd counts by depth, so a
-// branch of nested transactions may hold thousands.
+// branch of nested transactions may contain thousands.
 func Branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp {
 	if len(ops) <= MaxOps {
 		return ops

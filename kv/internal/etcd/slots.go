@@ -152,7 +152,7 @@ func (c *Client) slotsInUse(ctx context.Context, operation string) ([]licensing.
 func SlotsIn(kvs []*mvccpb.KeyValue) []licensing.Slot {
 	slots := make([]licensing.Slot, 0, len(kvs))
 	for _, kv := range kvs {
-		// A key that is not in the form of a slot's is left to verify.
+		// A key that is not the key of a slot is left to verify.
 		if slot, ok := licensing.ParseSlot(string(kv.Key[len(keyspace.SlotsPrefix):])); ok {
 			slots = append(slots, slot)
 		}

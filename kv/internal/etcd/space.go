@@ -49,7 +49,7 @@ type space struct {
 
 func (s *space) now() store.Space { return store.Space(s.known.Load()) }
 
-// usage holds the sizes of a member's database as shares of its quota. Zero: the member has no quota.
+// usage contains the sizes of a member's database as shares of its quota. Zero: the member has no quota.
 type usage struct{ inUse, file float64 }
 
 // usageOf returns the usage that a status reports. etcd reports its default quota if none is configured, and a

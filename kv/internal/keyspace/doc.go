@@ -1,5 +1,5 @@
-// Package keyspace holds the keys of a store in etcd: the key of each record, and the parts of a key. It makes no
-// request. Package kv/internal/layout holds the values of these keys.
+// Package keyspace contains the keys of a store in etcd: the key of each record, and the parts of a key. It makes no
+// request. Package kv/internal/layout contains the values of these keys.
 //
 // Every key begins with the layout's version, lc2/. Keys of the store as a whole, and keys that every node watches or
 // polls, begin with lc2/cell/. All other keys are an owner's, and begin with lc2/<slot>/: the slot of the owner, as two

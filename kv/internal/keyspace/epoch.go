@@ -17,7 +17,7 @@ type Epoch uint64
 const eraShift = 48
 
 // Block is the random number of a key with events of several records, unique in an epoch. Its highest bit is set. 0
-// means that the key holds events of one record.
+// means that the key contains events of one record.
 type Block uint32
 
 // valid reports whether b can be the number of a block.

@@ -44,7 +44,7 @@ func HashBlock(in Block) (hash RecordHash) {
 	return hash
 }
 
-// Block returns the block that holds the events, or 0.
+// Block returns the block that contains the events, or 0.
 func (h *RecordHash) Block() Block {
 	if b := Block(binary.BigEndian.Uint32(h[:])); b.valid() {
 		return b

@@ -40,7 +40,7 @@ func EventsKeyOf(owner licensing.Owner, at Location, record string, last uint64)
 	return string(appendSequence(b, last))
 }
 
-// EpochIn returns the bytes of an owner's key of events that hold the epoch.
+// EpochIn returns the bytes of an owner's key of events that contain the epoch.
 func EpochIn(owner licensing.Owner, key []byte) []byte { return key[len(EventsOf(owner)):][:EpochSize] }
 
 // BlockKey returns the key of a block of events.
@@ -88,7 +88,7 @@ func (d *EventsKey) Key(owner licensing.Owner) string {
 }
 
 // CompareEvents orders all events: by revision, and at one revision first events of orders, then of licenses, then all
-// others. So an order is paid before its license is issued. If an owner has blocks at a revision, they hold all its
+// others. So an order is paid before its license is issued. If an owner has blocks at a revision, they contain all its
 // events of that revision, and sort by their numbers.
 func CompareEvents(a, b EventsKey) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Revision, b.Revision),
@@ -143,7 +143,7 @@ func NameOfEvents(owner licensing.Owner, e *EventsKey) string {
 	return "e/" + EventID(owner, e.Location, e.Record, e.Last)
 }
 
-// LedgersFamily begins the keys of ledgers. A ledger holds how many bytes of events an
+// LedgersFamily begins the keys of ledgers. A ledger says how many bytes of events an
 // owner has, and up to which epoch the owner gave up events because the store was over its
 // budget. An owner without a ledger has no measured events, and gave up none.
 //

@@ -41,7 +41,7 @@ const NodesPrefix = CellPrefix + "n/"
 // LicenseKey returns the key of a license's record.
 func LicenseKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "l/"+BlockOf(id)) }
 
-// OrderOwnerKey returns the key that holds the owner of an order, by the order's number alone.
+// OrderOwnerKey returns the key that contains the owner of an order, by the order's number alone.
 func OrderOwnerKey(orderNo string) string { return inSlotOf(orderNo, "p/"+orderNo) }
 
 // APIKeyKey returns the key of an API key's record.
@@ -70,7 +70,7 @@ func CutAPIKeyPart(key string) (part uint8, ok bool) {
 	return rest[0], true
 }
 
-// APIKeyIndexKey returns the key that holds an API key's hash, by its public id. Ids sort by time, so an owner's keys
+// APIKeyIndexKey returns the key that has an API key's hash, by its public id. Ids sort by time, so an owner's keys
 // are in the order of their creation.
 func APIKeyIndexKey(owner licensing.Owner, id string) string {
 	return InSlot(licensing.SlotOf(owner), APIKeysOf(owner)+id)
@@ -184,7 +184,7 @@ func DevicePosition(deviceID string) store.DeviceCursor {
 	return store.DeviceCursor(sum[:16])
 }
 
-// RecordKey returns the key that holds a record. The revision of this key guards the record.
+// RecordKey returns the key that contains a record. The revision of this key guards the record.
 func RecordKey(ref licensing.Ref) string {
 	switch ref.Kind {
 	case licensing.KindLicense:
@@ -247,7 +247,7 @@ const (
 	ListenKey = CellPrefix + "listen"
 )
 
-// TrimmedKey holds the last epoch whose events are too old, of all owners, as eight bytes. A sweep raises it before it
+// TrimmedKey has the last epoch whose events are too old, of all owners, as eight bytes. A sweep raises it before it
 // removes the events, so that no reader misses events without knowing. An owner may have given up more events, see
 // Ledger.
 const TrimmedKey = CellPrefix + "swept"
@@ -282,15 +282,15 @@ const APIKeysMarkSize = len(store.Incarnation{}) + 8
 const CheckKeySize = 32
 
 const (
-	// BackupKey holds the time at which the last successful backup began, as eight bytes: milliseconds of Unix time. A
+	// BackupKey has the time at which the last successful backup began, as eight bytes: milliseconds of Unix time. A
 	// backup has the time of the backup before it, and so has a store that was restored from it.
 	BackupKey = CellPrefix + "backup"
 	// BackupTimeSize is the length of that time.
 	BackupTimeSize = 8
 )
 
-// IDKeyKey holds the sealed id key of the store.
+// IDKeyKey contains the sealed id key of the store.
 const IDKeyKey = CellPrefix + "id_key"
 
-// SlotMapKey holds the map from slots to cells. A store without the key holds all slots.
+// SlotMapKey contains the map from slots to cells. A store without the key has all slots.
 const SlotMapKey = CellPrefix + "map"

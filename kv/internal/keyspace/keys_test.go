@@ -106,7 +106,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"message that was given up", DeadKey("we_001", "evt_001")},
 		{"page of the log of an endpoint", PageKey("we_001", 258)},
 		{"replay at an endpoint", ReplayKey("we_001", kvtest.ULID)},
-		{"claim on an endpoint", DeliveryLeaseKey("we_001")},
+		{"lease on an endpoint", DeliveryLeaseKey("we_001")},
 		{"worker that delivers", WorkerKey(store.Incarnation{1, 2, 3})},
 		{"check key", CheckKey},
 		{"sealed id key", IDKeyKey},

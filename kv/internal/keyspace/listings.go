@@ -22,7 +22,7 @@ func ProductsOf(owner licensing.Owner) string { return "c/" + OwnerPath(owner) }
 // APIKeysOf returns the listing of an owner's API keys.
 func APIKeysOf(owner licensing.Owner) string { return "a/" + OwnerPath(owner) }
 
-// OrdersOfBuyer returns the listing of a buyer's orders. Its keys hold a hash of the address; only the orders hold the
+// OrdersOfBuyer returns the listing of a buyer's orders. Its keys have a hash of the address; only the orders have the
 // address itself.
 func OrdersOfBuyer(owner licensing.Owner, email string) string {
 	sum := sha256.Sum256([]byte(licensing.FoldEmail(email)))
@@ -30,12 +30,12 @@ func OrdersOfBuyer(owner licensing.Owner, email string) string {
 }
 
 // LicensesOfBuyer returns the listing of a buyer's licenses: of the buyer's orders, and granted licenses that name the
-// buyer themselves. Its keys hold a hash of the address.
+// buyer themselves. Its keys contain a hash of the address.
 func LicensesOfBuyer(owner licensing.Owner, email string) string {
 	return licensesOfCustomer(owner, 'b', licensing.FoldEmail(email))
 }
 
-// LicensesOfReference returns the listing of the licenses with a customer's reference. Its keys hold a hash of the
+// LicensesOfReference returns the listing of the licenses with a customer's reference. Its keys contain a hash of the
 // reference.
 func LicensesOfReference(owner licensing.Owner, reference string) string {
 	return licensesOfCustomer(owner, 'r', reference)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// LicenseIDSize and DevicePositionSize are lengths of a license's id and of a device's position in keys. Keys hold
+	// LicenseIDSize and DevicePositionSize are lengths of a license's id and of a device's position in keys. Keys have
 	// the block of a license's id, since they begin with the slot.
 	LicenseIDSize      = licensing.LicenseBlockSize
 	DevicePositionSize = len(store.DeviceCursor{})

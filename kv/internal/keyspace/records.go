@@ -58,7 +58,7 @@ func CutPaymentListing(rest string) (ref licensing.Ref, orderNo string, ok bool)
 const (
 	// SalesFamily begins the keys of payments and refunds by time.
 	SalesFamily = "pt/"
-	// BooksKey holds the time from which on each payment has an entry among the sales of its owner.
+	// BooksKey contains the time from which on each payment has an entry among the sales of its owner.
 	BooksKey = CellPrefix + "books"
 )
 

@@ -1,4 +1,4 @@
-// Package kvtest holds what the tests of kv and of the packages below kv share: records with every field set, waits,
+// Package kvtest contains what the tests of kv and of the packages below kv share: records with every field set, waits,
 // and an etcd client whose writes fail as a script says.
 //
 // The map of the package:

@@ -27,7 +27,7 @@ const (
 	runEvents protowire.Number = 3
 )
 
-// Run holds the events of one record in one transaction.
+// Run contains the events of one record in one transaction.
 type Run struct {
 	Record string
 	Last   uint64 // sequence

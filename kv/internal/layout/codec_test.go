@@ -56,7 +56,7 @@ func goldenLicense() *License {
 func leasedLicense() *License {
 	l := kvtest.License()
 	l.Lease = licensing.LeaseTerms{Length: 10 * time.Minute, Longest: 24 * time.Hour}
-	l.Stamp, l.LeasesUntil = kvtest.Time.Add(time.Minute), kvtest.Time.Add(11*time.Minute)
+	l.LeaseClock, l.LeasesUntil = kvtest.Time.Add(time.Minute), kvtest.Time.Add(11*time.Minute)
 	devices := kvtest.Devices()[:2]
 	devices[0].LeaseEnd = l.LeasesUntil
 	return &License{License: l, Devices: inlined(devices...)}
@@ -66,7 +66,7 @@ func leasedLicense() *License {
 func matchedLicense() *License {
 	l := kvtest.License()
 	l.InactiveAfter, l.Match = licensing.Period{Days: 30}, licensing.DeviceMatch{AtLeast: 3, ChangesPerMonth: 4}
-	l.Stamp, l.SeenFrom = kvtest.Time.Add(time.Hour), kvtest.Time.Add(-time.Minute)
+	l.LeaseClock, l.SeenFrom = kvtest.Time.Add(time.Hour), kvtest.Time.Add(-time.Minute)
 	l.Changes = licensing.Removals{Month: 12 * 2026, Count: 2}
 	devices := kvtest.Devices()[:2]
 	devices[1].Components = matchedComponents()
@@ -201,6 +201,8 @@ func TestGoldenValues(t *testing.T) {
 	many := *order
 	many.Quantity, many.LicensesIssued, many.KeySeed = 1000, 32, licensing.KeySeed{4, 5, 6}
 	show("order for many licenses", (&Order{Order: many, Writers: license.Writers}).Encode())
+	many.OrderOthers = licensing.OrderOthers{Others: licensing.OthersReinstate, OthersFrom: 9}
+	show("order whose other licenses must change", (&Order{Order: many, Writers: license.Writers}).Encode())
 	changing := *order
 	changing.Change, changing.AskFailures = licensing.SubscriptionChange{Kind: licensing.ChangeEnd}, 3
 	show("order with a change of its subscription", (&Order{Order: changing, Writers: license.Writers}).Encode())
@@ -231,6 +233,10 @@ func TestGoldenValues(t *testing.T) {
 		{Number: "ref_1", Of: "in_1", Amount: 5, By: "key_1", Pending: true, Tries: 3, RetryAt: kvtest.Time},
 	}
 	show("order with open refunds of further payments", (&Order{Order: *twice, Writers: license.Writers}).Encode())
+	ending := goldenOrder()
+	ending.Paid, ending.Refunded, ending.Refunds = 4900, 900, 1
+	ending.RefundDue, ending.RefundNo, ending.Refunding, ending.RefundEnds = true, "ref_1", 4000, true
+	show("order that ends with its open refund", (&Order{Order: *ending, Writers: license.Writers}).Encode())
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
 	rolledOut := goldenProduct()
@@ -532,9 +538,12 @@ func TestDeviceWithoutID(t *testing.T) {
 // TestNewerVersion refuses a value of a format version that this build does not know.
 func TestNewerVersion(t *testing.T) {
 	value := goldenLicense().Encode()
-	value[0] = 2
-	if _, err := DecodeLicense(kvtest.Key.ID(), value); err == nil {
-		t.Error("a value of format version 2 was read")
+	for version, newer := range map[byte]bool{2: true, 0: false} {
+		value[0] = version
+		if _, err := DecodeLicense(kvtest.Key.ID(), value); !errors.Is(err, ErrMalformed) ||
+			errors.Is(err, store.ErrNewerFormat) != newer {
+			t.Errorf("a value of format version %d is read with %v", version, err)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // the endpoint's progress lists the page.
 const (
 	// MaxPages and maxLogged bound the pages of an endpoint: at most MaxPages, and none older than the pages that
-	// together hold maxLogged deliveries.
+	// together contain maxLogged deliveries.
 	MaxPages  = 100
 	maxLogged = 1000
 	// pageBytes is the largest size of a page. PagesOf cuts the answers of receivers before it begins another page.
@@ -57,14 +57,14 @@ func loggedTable(d *store.Delivery, answer *uint64) fieldTable {
 	}
 }
 
-// LoggedPage is the value of a page, and how many deliveries the page holds.
+// LoggedPage is the value of a page, and how many deliveries the page contains.
 type LoggedPage struct {
 	Value []byte
 	Count int
 }
 
-// PagesOf encodes deliveries into pages, mostly into one. Receivers mostly send the same answer, so a page holds each
-// answer once. A page that is still too large holds shorter answers.
+// PagesOf encodes deliveries into pages, mostly into one. Receivers mostly send the same answer, so a page has each
+// answer once. A page that is still too large contains shorter answers.
 func PagesOf(delivered []store.Delivery) []LoggedPage {
 	if len(delivered) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package layout holds the values of a store in etcd: how each is encoded and decoded. It makes no request. Package
-// kv/internal/keyspace holds the keys. Package kv decides when a key is read or written.
+// Package layout contains the values of a store in etcd: how each is encoded and decoded. It makes no request. Package
+// kv/internal/keyspace contains the keys. Package kv decides when a key is read or written.
 //
 // A value is one byte of format version and a protobuf message. A field table (see
 // fields.go) lists the fields of most messages; licenses, devices and events are encoded

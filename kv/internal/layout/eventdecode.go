@@ -12,7 +12,7 @@ import (
 	"licet/licensing"
 )
 
-// Events holds the events of one record in one transaction.
+// Events contains the events of one record in one transaction.
 type Events struct {
 	// Events are in order. Placeholders replace events that can't be read.
 	Events []licensing.Event
@@ -28,7 +28,7 @@ func (s *Events) Has(sequence, last uint64) bool {
 	return sequence <= last && (s.Torn || sequence >= s.Events[0].Sequence)
 }
 
-// At returns the event with a number, or a placeholder if a torn value may hold that event.
+// At returns the event with a number, or a placeholder if a torn value may contain that event.
 func (s *Events) At(sequence, last uint64) *licensing.Event {
 	if !s.Has(sequence, last) {
 		return nil

@@ -39,7 +39,7 @@ func TestFieldNumbers(t *testing.T) {
 	}
 }
 
-// TestGoldenFields holds the bytes of each kind of value without any optional field, and with the fields that the
+// TestGoldenFields compares the bytes of each kind of value without any optional field, and with the fields that the
 // values of values.golden and deliveries.golden leave out.
 func TestGoldenFields(t *testing.T) {
 	var b strings.Builder

@@ -93,6 +93,6 @@ func MergeInline(stored []InlineDevice, changed []*licensing.DeviceEntry, create
 	return merged
 }
 
-// MaxInline is how many devices a license's own record holds. One more device moves them all to keys of their own, for
+// MaxInline is how many devices a license's own record has. One more device moves them all to keys of their own, for
 // good: from then on an activation writes the facts and one device, however many devices there are.
 const MaxInline = 16

@@ -19,7 +19,7 @@ type Ledger struct {
 	Spans []Span
 }
 
-// Span holds how many bytes an owner's events and their keys have, in the epochs after the previous span up to Last.
+// Span says how many bytes an owner's events and their keys have, in the epochs after the previous span up to Last.
 type Span struct {
 	Last  keyspace.Epoch
 	Bytes int64

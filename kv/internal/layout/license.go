@@ -63,7 +63,7 @@ const (
 	licenseSetEnd         protowire.Number = 58
 )
 
-// License is a license as one key holds it.
+// License is a license as one key contains it.
 type License struct {
 	License   licensing.License
 	Writers   []Writer
@@ -117,7 +117,7 @@ func (s *License) appendFacts(b []byte) []byte {
 	if l.Lease.Leased() {
 		b = appendLease(b, l)
 	} else {
-		b = appendTimeAfter(b, licenseInactiveStamp, l.Stamp, l.CreatedAt)
+		b = appendTimeAfter(b, licenseInactiveStamp, l.LeaseClock, l.CreatedAt)
 	}
 	if !l.Trial.IsZero() {
 		b = appendBytes(b, licenseTrial, l.Trial[:])
@@ -141,7 +141,7 @@ func (s *License) appendFacts(b []byte) []byte {
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
 
-// DecodeLicense reads the value under a license's key. The id comes from the key, since the value holds only the
+// DecodeLicense reads the value under a license's key. The id comes from the key, since the value contains only the
 // prefix. The result aliases the value, which must not change any more.
 func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	s := &License{}
@@ -270,9 +270,9 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l.GraceRecorded, l.Notice.End = grace.timeAfter(l.CreatedAt), notice.timeAfter(l.CreatedAt)
 	if l.Lease.Leased() {
 		l.Lease.Longest = cmp.Or(l.Lease.Longest, l.Lease.Length)
-		l.Stamp, l.LeasesUntil = stamp.timeAfter(l.CreatedAt), leasesUntil.timeAfter(l.CreatedAt)
+		l.LeaseClock, l.LeasesUntil = stamp.timeAfter(l.CreatedAt), leasesUntil.timeAfter(l.CreatedAt)
 	} else {
-		l.Stamp = inactiveStamp.timeAfter(l.CreatedAt)
+		l.LeaseClock = inactiveStamp.timeAfter(l.CreatedAt)
 	}
 	l.SeenFrom = seenFrom.timeAfter(l.CreatedAt)
 	return s, nil
@@ -284,6 +284,6 @@ func appendLease(b []byte, l *licensing.License) []byte {
 	if l.Lease.Longest != l.Lease.Length {
 		b = appendUint(b, licenseLongestLease, uint64(l.Lease.Longest/time.Second))
 	}
-	b = appendTimeAfter(b, licenseStamp, l.Stamp, l.CreatedAt)
+	b = appendTimeAfter(b, licenseStamp, l.LeaseClock, l.CreatedAt)
 	return appendTimeAfter(b, licenseLeasesUntil, l.LeasesUntil, l.CreatedAt)
 }

@@ -38,7 +38,7 @@ func (s *License) EachBrokenRule(own int, broken func(rule, format string, args 
 	}
 }
 
-// BrokenRule returns the first rule that a stored license breaks, by what its own key holds; empty if it breaks none.
+// BrokenRule returns the first rule that a stored license breaks, by what its own key has; empty if it breaks none.
 func (s *License) BrokenRule() (first string) {
 	s.EachBrokenRule(NotCounted, func(rule, _ string, _ ...any) { first = cmp.Or(first, rule) })
 	return first

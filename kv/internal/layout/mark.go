@@ -11,7 +11,7 @@ import (
 type RetentionMark struct {
 	Epoch keyspace.Epoch
 	At    time.Time
-	// Measured says that the ledgers of all owners count the events up to Epoch. The marks of older builds hold the
+	// Measured says that the ledgers of all owners count the events up to Epoch. The marks of older builds contain the
 	// bytes of all owners' events instead, and an older build that sweeps by bytes relies on these marks alone.
 	Measured bool
 }

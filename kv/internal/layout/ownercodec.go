@@ -17,7 +17,7 @@ const (
 	storedLive byte = 2
 )
 
-// Forms of a stored account id. Every version of a license holds its owner, so the forms leave out what most ids have
+// Forms of a stored account id. Every version of a license has its owner, so the forms leave out what most ids have
 // in common.
 const (
 	accountText byte = iota // the whole id

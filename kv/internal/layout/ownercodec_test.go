@@ -80,7 +80,7 @@ func TestPackedIDs(t *testing.T) {
 	})
 }
 
-// TestPackedSizes holds what the packing is for.
+// TestPackedSizes checks what the packing is for: the sizes.
 func TestPackedSizes(t *testing.T) {
 	for account, want := range map[string]int{
 		"acct_" + strings.ToLower(kvtest.ULID): 2 + 1 + 16,

@@ -28,7 +28,7 @@ func appendRevocations(b []byte, num protowire.Number, c licensing.RevocationCou
 	return appendUint(b, num, uint64(c.Day)<<revocationBits|uint64(c.Count))
 }
 
-// revocationBits hold the count, which is at most licensing.MaxRevocationsADay.
+// revocationBits contain the count, which is at most licensing.MaxRevocationsADay.
 const revocationBits = 12
 
 func (f Field) revocations() licensing.RevocationCount {

@@ -5,7 +5,7 @@ import "licet/licensing"
 // Cell is the name of an etcd cluster with its nodes.
 type Cell string
 
-// Here is the cell of the store that holds the map.
+// Here is the cell of the store that contains the map.
 const Here Cell = ""
 
 // SlotMap says in which cell each slot is: the first element with the slot counts. A slot that no element has is here.

@@ -69,7 +69,7 @@ func appendReceipts(b []byte, num protowire.Number, t licensing.ReceiptTerms) []
 		protowire.EncodeBool(t.Always))
 }
 
-// receiptBits hold the seconds of licensing.MaxReceiptValidity.
+// receiptBits contain the seconds of licensing.MaxReceiptValidity.
 const receiptBits = 23
 
 func (f Field) receipts() licensing.ReceiptTerms {

@@ -9,6 +9,7 @@ import (
 
 	"licet/kv/internal/keyspace"
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // formatVersion is the first byte of every value.
@@ -131,8 +132,12 @@ func checkFormat(value []byte, newest byte) error {
 	if len(value) == 0 {
 		return fmt.Errorf("%w: empty", ErrMalformed)
 	}
-	if value[0] < formatVersion || value[0] > newest {
-		return fmt.Errorf("%w: format version %d; this build knows %d", ErrMalformed, value[0], newest)
+	switch version := value[0]; {
+	case version > newest:
+		return fmt.Errorf("%w: %w: format version %d; this build knows %d", ErrMalformed, store.ErrNewerFormat, version,
+			newest)
+	case version < formatVersion:
+		return fmt.Errorf("%w: format version %d; this build knows %d", ErrMalformed, version, newest)
 	}
 	return nil
 }
@@ -175,7 +180,7 @@ func decodeMessage(b []byte, each func(Field) error) error {
 // format version, and the tag and the length of the first field. TestLocationIn guards this.
 const locationAt = 1 + 2 + 1
 
-// LocationIn returns the bytes of a record's value that hold the location of the record's latest event.
+// LocationIn returns the bytes of a record's value that contain the location of the record's latest event.
 func LocationIn(value []byte) []byte { return value[locationAt:][:keyspace.LocationSize] }
 
 // appendLastEvent appends the location of a record's latest event and the event's number; nothing if the record has

@@ -139,7 +139,7 @@ func pages(t *testing.T, f fixture, l *licensing.License, limit int) []string {
 			t.Fatal(err)
 		}
 		if len(view.Devices) > limit {
-			t.Fatalf("a page of %d holds %d", limit, len(view.Devices))
+			t.Fatalf("a page of %d has %d", limit, len(view.Devices))
 		}
 		for _, d := range view.Devices {
 			ids = append(ids, d.ID)

@@ -1,4 +1,4 @@
-// Package storetest holds the tests that every implementation of store.Store passes, and a wrapper
+// Package storetest contains the tests that every implementation of store.Store passes, and a wrapper
 // that makes a store fail on demand. It tests by way of the interfaces only: what an implementation
 // stores, and how, is for its own tests.
 //

@@ -73,7 +73,7 @@ func testInactive(t *testing.T, f fixture) {
 	f.mustLand(apply(&s))
 	if got := f.load(ref, "device-0", "device-1", "another").Record; !got.Devices["device-0"].Bound ||
 		got.Devices["device-1"].Bound || !got.Devices["another"].Bound || got.License.CurrentDevices != devices ||
-		!got.License.SeenFrom.Equal(created) || !got.License.Stamp.Equal(full) {
+		!got.License.SeenFrom.Equal(created) || !got.License.LeaseClock.Equal(full) {
 		t.Errorf("bound are %+v of %+v", got.Devices, *got.License)
 	}
 }

@@ -174,7 +174,7 @@ func testKeyPages(t *testing.T, f keyFixture) {
 			}
 			got = append(got, list.Items...)
 			if len(list.Items) > limit {
-				t.Errorf("a page of %d holds %d keys", limit, len(list.Items))
+				t.Errorf("a page of %d has %d keys", limit, len(list.Items))
 			}
 			if page.Before = list.Next; page.Before == "" || len(got) > len(want) {
 				break

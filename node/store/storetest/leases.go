@@ -117,8 +117,8 @@ func testLeases(t *testing.T, f fixture) {
 	maps.DeleteFunc(ends, func(_ string, end time.Time) bool { return !end.After(first.Add(10 * time.Second)) })
 	stored()
 	if l := f.load(ref).Record.License; !l.LeasesUntil.Equal(first.Add(11*time.Second)) ||
-		!l.Stamp.Equal(first.Add(15*time.Second)) {
-		t.Errorf("the license has %v and %v", l.LeasesUntil, l.Stamp)
+		!l.LeaseClock.Equal(first.Add(15*time.Second)) {
+		t.Errorf("the license has %v and %v", l.LeasesUntil, l.LeaseClock)
 	}
 
 	// A lease that was renewed since must stay.

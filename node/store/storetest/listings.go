@@ -48,7 +48,7 @@ func all[T any](f fixture, limit int, read func(store.Page) (store.List[T], erro
 			f.t.Fatal(err)
 		}
 		if len(list.Items) > limit {
-			f.t.Fatalf("a page of %d holds %d", limit, len(list.Items))
+			f.t.Fatalf("a page of %d has %d", limit, len(list.Items))
 		}
 		items = append(items, list.Items...)
 		if page.Before = list.Next; page.Before == "" {

@@ -42,7 +42,7 @@ func testListScan(t *testing.T, f fixture) {
 				t.Fatal(err)
 			}
 			if items != 0 || looked-before > scan {
-				t.Fatalf("%s: a page looked at %d, and holds %d", name, looked-before, items)
+				t.Fatalf("%s: a page looked at %d, and has %d", name, looked-before, items)
 			}
 			pages++
 			if page.Before = next; next == "" {

@@ -42,9 +42,10 @@ func exported(l *client.License) []string {
 	return []string{
 		guard(l.ID), guard(l.LicenseKey), guard(l.ExternalKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
 		strconv.Itoa(l.MaxDevices), strconv.Itoa(l.CurrentDevices),
-		stamp(l.CreatedAt), stamp(l.ActivatedAt), stamp(l.ExpiresAt), stamp(l.SuspendedAt), stamp(l.RevokedAt),
+		formatTime(l.CreatedAt), formatTime(l.ActivatedAt), formatTime(l.ExpiresAt),
+		formatTime(l.SuspendedAt), formatTime(l.RevokedAt),
 		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l))), guard(l.BuyerEmail),
-		guard(l.CustomerReference), strconv.FormatBool(l.Trial), stamp(l.GraceEndsAt),
+		guard(l.CustomerReference), strconv.FormatBool(l.Trial), formatTime(l.GraceEndsAt),
 		guard(l.DeviceMode), seconds(l.LeaseSeconds), seconds(l.MaxLeaseSeconds),
 		guard(l.Grace), guard(l.InactiveAfter), match(l.DeviceMatch),
 	}
@@ -67,8 +68,8 @@ func seconds(n int) string {
 	return strconv.Itoa(n)
 }
 
-// stamp returns a time in the form of the API, or an empty string for the zero time.
-func stamp(t time.Time) string {
+// formatTime returns a time in the form of the API, or an empty string for the zero time.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -48,7 +48,7 @@ func (e *Export[Item, Filter]) To(ctx context.Context, w io.Writer) (rows int64,
 			return err
 		}
 		rows += int64(len(page))
-		e.tell(rows)
+		e.reportProgress(rows)
 		return nil
 	})
 	if err == nil {
@@ -90,7 +90,7 @@ func (e *Export[Item, Filter]) writePage(out *csv.Writer, page []Item) error {
 	return out.Error()
 }
 
-func (e *Export[Item, Filter]) tell(rows int64) {
+func (e *Export[Item, Filter]) reportProgress(rows int64) {
 	if e.Progress != nil {
 		e.Progress(rows)
 	}

@@ -68,7 +68,7 @@ func (e *Export[Item, Filter]) ToFile(ctx context.Context, path string, restart 
 		if err := w.add(len(page), func(out *csv.Writer) error { return e.writePage(out, page) }, next); err != nil {
 			return err
 		}
-		e.tell(w.at.Rows)
+		e.reportProgress(w.at.Rows)
 		return nil
 	})
 	if err == nil {

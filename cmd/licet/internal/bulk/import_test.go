@@ -764,8 +764,8 @@ func TestReasonOfUnfinishedRows(t *testing.T) {
 		fail func() (*http.Response, error)
 		want string
 	}{
-		{"/v1/licenses", refuse, "slow down (42900 rate_limited); the same command sends it again"},
-		{"/v1/licenses", timeOut, "i/o timeout; the same command sends it again"},
+		{"/v1/licenses", refuse, "slow down (42900 rate_limited); the same command sends the row again"},
+		{"/v1/licenses", timeOut, "i/o timeout; the same command sends the row again"},
 		{"/v1/licenses/activate", refuse, `the license was granted, but device "a" was not bound: `},
 		{"/v1/licenses/activate", timeOut, `the license was granted, but device "a" was not bound: `},
 	} {
@@ -787,7 +787,7 @@ func TestReasonOfUnfinishedRows(t *testing.T) {
 		_, err = im.Run(t.Context())
 		wantError(t, err, "interrupted with 0 of 1 row done")
 		if len(im.failures) != 1 || !strings.HasPrefix(im.failures[0], "line 2: ") ||
-			!strings.Contains(im.failures[0], c.want) || strings.Contains(im.failures[0], "answer did not come") {
+			!strings.Contains(im.failures[0], c.want) || strings.Contains(im.failures[0], "response did not arrive") {
 			t.Errorf("%q, want %q", im.failures, c.want)
 		}
 		healthy := caller(t, key.Text)

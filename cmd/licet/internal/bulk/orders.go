@@ -25,7 +25,7 @@ func exportedOrder(o *client.Order) []string {
 	}
 	return []string{
 		guard(o.OrderNo), guard(o.Status), guard(o.ProductID), guard(o.BuyerEmail),
-		stamp(o.CreatedAt), stamp(o.PaidAt), stamp(o.RefundedAt),
+		formatTime(o.CreatedAt), formatTime(o.PaidAt), formatTime(o.RefundedAt),
 		guard(o.Currency), money.Decimal(o.AmountPaid, o.Currency),
 		money.Decimal(o.AmountRefunded, o.Currency), fee,
 		guard(o.PaymentProvider), guard(o.PaymentReference), strconv.Itoa(max(o.Quantity, 1)),

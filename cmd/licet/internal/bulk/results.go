@@ -73,7 +73,7 @@ func (r *run) arrange(tell func(Failure)) error {
 			if err != nil || len(problems) > 0 || r.states[row.index].hash != shortHash(row) {
 				return errors.Join(errInputChanged, err)
 			}
-			e, err := r.become(row)
+			e, err := r.resultOf(row)
 			if err != nil {
 				return err
 			}
@@ -92,8 +92,8 @@ func (r *run) arrange(tell func(Failure)) error {
 	})
 }
 
-// become returns the text of a result, or an empty string for a row without result.
-func (r *run) become(row *row) (e entry, err error) {
+// resultOf returns the result of a row; the zero entry if it has none.
+func (r *run) resultOf(row *row) (e entry, err error) {
 	s := &r.states[row.index]
 	if s.at > 0 {
 		if e, err = r.journal.entry(s.at); err != nil || e.Result == denied {
@@ -103,17 +103,17 @@ func (r *run) become(row *row) (e entry, err error) {
 	if s.status != inDoubt {
 		return e, nil
 	}
-	text := "the same command sends it again, under the same Idempotency-Key: it is not granted twice"
+	text := "the same command sends the row again, under the same Idempotency-Key: it is not granted twice"
 	switch {
 	case s.lost(r.Now()):
-		text = fmt.Sprintf("it was sent at %s and did not finish. The service has forgotten that request by now, so "+
-			"that sending it again could grant it twice. "+
+		text = fmt.Sprintf("the row was sent at %s, and its outcome is unknown. The service has forgotten that "+
+			"request by now, so sending the row again could grant it twice. "+
 			"Look whether it was granted: licet licenses export --product-id %s lists the licenses with created_at; "+
 			"those of this row were created from then on, and are not in %s. "+
 			"If they are there, add --skip %d; if not, --resend %d",
 			time.UnixMilli(s.first).UTC().Format(time.RFC3339), row.grant.ProductID, r.Results, s.line, s.line)
 	case e.Error == "":
-		text = "its answer did not come; " + text
+		text = "the response did not arrive; " + text
 	}
 	if e.Error != "" {
 		text = e.Error + "; " + text

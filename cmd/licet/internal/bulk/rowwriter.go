@@ -51,7 +51,7 @@ func (w *RowWriter) Write(l NewLicense) ([]Problem, error) {
 		devices = string(text)
 	}
 	r := &record{line: w.rules.rows + 2, lines: make([]int, len(w.rules.table.names)), cells: []string{
-		guard(l.ExternalKey), guard(l.ProductID), strconv.Itoa(l.MaxDevices), stamp(l.ExpiresAt), l.Status,
+		guard(l.ExternalKey), guard(l.ProductID), strconv.Itoa(l.MaxDevices), formatTime(l.ExpiresAt), l.Status,
 		guard(l.StateReason), guard(devices), guard(string(l.Metadata)),
 	}}
 	problems := w.rules.table.fits(r)

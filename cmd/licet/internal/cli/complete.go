@@ -49,7 +49,7 @@ func (s Setup) completeFromService(cmd *cobra.Command, settings *Service, is spe
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		case strings.Trim(names[at], "[]") == "FILE":
 			return nil, cobra.ShellCompDirectiveDefault
-		case names[at] == "LICENSE_KEY" && is.scope == "": // of an end user, whom an id does not authorize
+		case names[at] == "LICENSE_KEY" && is.scope == "": // a command of end users: only the key authorizes them
 			return s.candidates(cmd, settings, args, recentKeys)
 		}
 		return s.candidates(cmd, settings, args, completed[names[at]])

@@ -1,4 +1,4 @@
-// Package cli holds the commands that call a service: licet orders, reports, sandbox, licenses, products, trials,
+// Package cli contains the commands that call a service: licet orders, reports, sandbox, licenses, products, trials,
 // events, webhooks, keys, receipts, account, import and redact. Two more call no service: licet profile changes the
 // file with the profiles, and licet offline runs on a device without network.
 //
@@ -72,7 +72,7 @@ func Commands(setup Setup) []*cobra.Command {
 	}
 }
 
-// Setup holds what the program passes to the commands.
+// Setup contains what the program passes to the commands.
 type Setup struct {
 	// Version is the version of the program, for the User-Agent header.
 	Version string

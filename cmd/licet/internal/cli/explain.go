@@ -18,7 +18,7 @@ import (
 )
 
 // changes reports whether the command may have changed something.
-func (c *session) changes() bool {
+func (c explainer) changes() bool {
 	return !c.is.resumes && !strings.HasSuffix(c.is.scope, ":read") && !strings.HasPrefix(c.is.route, "GET ") &&
 		c.is.route != "POST /v1/licenses/validate"
 }
@@ -30,7 +30,13 @@ func unreachable(err error) bool {
 }
 
 // explain returns an error whose message says what failed and what to do next.
-func (c *session) explain(err error) error {
+func (c *session) explain(err error) error { return explainer{c}.of(err) }
+
+// explainer writes the messages about the errors of a session.
+type explainer struct{ *session }
+
+// of returns the message about an error.
+func (c explainer) of(err error) error {
 	var call callError
 	var refused *client.Error
 	switch {
@@ -49,7 +55,7 @@ func (c *session) explain(err error) error {
 }
 
 // unanswered explains a missing response.
-func (c *session) unanswered(err error) error {
+func (c explainer) unanswered(err error) error {
 	var name *net.DNSError
 	var trust *tls.CertificateVerificationError
 	var timeout net.Error
@@ -72,7 +78,7 @@ func (c *session) unanswered(err error) error {
 }
 
 // inDoubt returns the hint to append after a change without acknowledgment.
-func (c *session) inDoubt() string {
+func (c explainer) inDoubt() string {
 	switch {
 	case c.is.resumeHint != "":
 		return "; " + c.is.resumeHint
@@ -83,7 +89,7 @@ func (c *session) inDoubt() string {
 }
 
 // refusal explains an error response.
-func (c *session) refusal(e *client.Error) error {
+func (c explainer) refusal(e *client.Error) error {
 	if e.Code == 0 {
 		return fmt.Errorf("%s (from %s) is not a Licet service: it returned HTTP %d; check the URL", c.target.url,
 			c.target.urlFrom, e.Status)
@@ -167,7 +173,7 @@ func nextStep(reason string) string {
 }
 
 // commandsFor names the command of each route that a message names.
-func (c *session) commandsFor(text string) string {
+func (c explainer) commandsFor(text string) string {
 	for _, group := range c.cmd.Root().Commands() {
 		for _, cmd := range group.Commands() {
 			for route := range strings.SplitSeq(cmd.Annotations[routeNote], " and ") {
@@ -182,7 +188,7 @@ func (c *session) commandsFor(text string) string {
 
 // externalKeyHint says how to name a license by its key of another service. malformed reports whether the text that was
 // sent is not a license key.
-func (c *session) externalKeyHint(malformed bool) string {
+func (c explainer) externalKeyHint(malformed bool) string {
 	account, mode := c.cmd.Flags().Lookup("account-id"), c.cmd.Flags().Lookup("mode")
 	switch {
 	case account != nil && mode != nil && account.Changed && !mode.Changed:
@@ -196,7 +202,7 @@ func (c *session) externalKeyHint(malformed bool) string {
 }
 
 // elsewhere returns the hint to append if the service does not find a license, an order or a product.
-func (c *session) elsewhere(reason string) string {
+func (c explainer) elsewhere(reason string) string {
 	noun, _ := strings.CutSuffix(reason, "_not_found")
 	switch {
 	case c.target.apiKey != "":
@@ -224,9 +230,9 @@ func modeOf(apiKey string) string {
 	return ""
 }
 
-// fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether all
-// of them have one.
-func (c *session) fields(bad []client.FieldError) (text string, mine bool) {
+// fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether
+// each of them is a flag or an argument.
+func (c explainer) fields(bad []client.FieldError) (text string, mine bool) {
 	mine = true
 	var all []string
 	for _, f := range bad {

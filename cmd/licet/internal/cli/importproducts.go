@@ -13,10 +13,10 @@ import (
 )
 
 // warnOfProducts warns of each --product whose product no license of the file has.
-func (c *session) warnOfProducts(f *foreign, path string, r migrate.Report) {
+func (f *foreignImport) warnOfProducts(path string, r migrate.Report) {
 	for _, from := range slices.Sorted(maps.Keys(f.set.Products)) {
 		if _, ok := r.Products[from]; !ok {
-			fmt.Fprintf(c.stderr, "warning: --product %s=%s changes nothing: no license in %s has the product %q; the "+
+			fmt.Fprintf(f.stderr, "warning: --product %s=%s changes nothing: no license in %s has the product %q; the "+
 				"products are %s\n", from, f.set.Products[from], path, from,
 				quoted(slices.Sorted(maps.Keys(r.Products))))
 		}
@@ -38,8 +38,8 @@ func quoted(texts []string) string {
 
 // missingProducts returns the products of the rows that do not exist at the service. known is false if the service is
 // not reachable, or the API key does not have the scope products:read.
-func (c *session) missingProducts(f *foreign, r migrate.Report) (missing []string, known bool) {
-	ctx, cancel := context.WithTimeout(c.ctx, settingsTimeout)
+func (f *foreignImport) missingProducts(r migrate.Report) (missing []string, known bool) {
+	ctx, cancel := context.WithTimeout(f.ctx, settingsTimeout)
 	defer cancel()
 	products := map[string]bool{}
 	for from, rows := range r.Products {
@@ -49,7 +49,7 @@ func (c *session) missingProducts(f *foreign, r migrate.Report) (missing []strin
 	}
 	missing = []string{}
 	for _, product := range slices.Sorted(maps.Keys(products)) {
-		_, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
+		_, err := f.ask(func(api *client.Client, as ...client.CallOption) error {
 			return only(api.Products.Get(ctx, product, as...))
 		})
 		switch {

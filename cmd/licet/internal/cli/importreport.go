@@ -11,11 +11,11 @@ import (
 	"licet/cmd/licet/internal/migrate"
 )
 
-// foreignReport prints what an import would do.
-func (c *session) foreignReport(f *foreign, path string, r migrate.Report) error {
-	missing, known := c.missingProducts(f, r)
-	if c.json {
-		return c.printJSON(map[string]any{"licenses": r.Licenses, "rows": r.Written, "not_importable": r.Left,
+// report prints what the import would do.
+func (f *foreignImport) report(path string, r migrate.Report) error {
+	missing, known := f.missingProducts(r)
+	if f.json {
+		return f.printJSON(map[string]any{"licenses": r.Licenses, "rows": r.Written, "not_importable": r.Left,
 			"repeated": r.Repeated, "without_key": r.Keyless, "columns": r.Columns, "products": r.Products,
 			"missing_products": missing, "lost": r.Without})
 	}
@@ -46,7 +46,7 @@ func (c *session) foreignReport(f *foreign, path string, r migrate.Report) error
 		if len(t.rows) == 0 {
 			continue
 		}
-		printed := newTable(out, t.columns, c.look)
+		printed := newTable(out, t.columns, f.look)
 		for _, row := range t.rows {
 			var item object
 			for i, cell := range row {
@@ -72,9 +72,9 @@ func (c *session) foreignReport(f *foreign, path string, r migrate.Report) error
 		fmt.Fprintf(out, "These products do not exist: %s. In live mode, the service refuses their licenses: create "+
 			"the products with licet products put. In test mode, the import creates them.\n\n", quoted(missing))
 	}
-	if err := c.write([]byte(strings.TrimSuffix(out.String(), "\n"))); err != nil {
+	if err := f.write([]byte(strings.TrimSuffix(out.String(), "\n"))); err != nil {
 		return err
 	}
-	sayDropped(c.stderr, dropped)
+	sayDropped(f.stderr, dropped)
 	return nil
 }

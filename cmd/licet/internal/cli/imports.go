@@ -35,8 +35,9 @@ func (s importGroup) importCommands() *cobra.Command {
 // tokenVariable is the environment variable with the credential of the other service.
 const tokenVariable = "LICET_IMPORT_TOKEN"
 
-// foreign is one run of licet import.
-type foreign struct {
+// foreignImport is one run of licet import.
+type foreignImport struct {
+	*session
 	service   *migrate.Service
 	fetch     migrate.Fetch
 	tokenFile string
@@ -47,7 +48,7 @@ type foreign struct {
 }
 
 func (s importGroup) importFrom(service *migrate.Service) *cobra.Command {
-	f := foreign{service: service, im: bulk.Import{Now: time.Now, NewID: rand.Text, Separator: ','}}
+	f := foreignImport{service: service, im: bulk.Import{Now: time.Now, NewID: rand.Text, Separator: ','}}
 	files := "FILE has responses of the API as JSON, one after the other"
 	if service.Exports {
 		files += ", or is the CSV file of sales\nfrom the dashboard"
@@ -84,11 +85,14 @@ earlier one. With products:read, a dry run finds the products that do not exist.
 			fs.IntVar(&f.set.MaxDevices, "max-devices", 0, "`number` of devices of a license without a limit; 0: any")
 			parallelFlag(fs, &f.im)
 		},
-		run: func(c *session, args []string) error { return c.importForeign(f, args) },
+		run: func(c *session, args []string) error {
+			f.session = c
+			return f.run(args)
+		},
 	})
 }
 
-func (c *session) importForeign(f foreign, args []string) error {
+func (f *foreignImport) run(args []string) error {
 	path := cmp.Or(append(args, "")[0], f.service.Name+".json")
 	if len(args) == 0 && f.fetch.From == "" {
 		return BadUsage("name a file, or where to read from: --from-api %s", f.service.API)
@@ -105,27 +109,27 @@ func (c *session) importForeign(f foreign, args []string) error {
 		f.set.Products[from] = to
 	}
 	if f.fetch.From != "" {
-		if err := c.fetch(&f, path); err != nil {
+		if err := f.read(path); err != nil {
 			return err
 		}
 	}
 	if !f.dry { // an import that continues must know how keys are matched, or the rows differ
-		if err := c.probe(); err != nil {
+		if err := f.probe(); err != nil {
 			return err
 		}
 	}
-	f.im.Input, f.im.ExternalKeys = path+".csv", c.externalKeys()
+	f.im.Input, f.im.ExternalKeys = path+".csv", f.externalKeys()
 	f.set.ExternalKeys = f.im.ExternalKeys
 	report, err := f.convert(path)
 	if err != nil {
 		return err
 	}
-	c.warnOfProducts(&f, path, report)
+	f.warnOfProducts(path, report)
 	if f.dry {
-		return c.foreignReport(&f, path, report)
+		return f.report(path, report)
 	}
-	fmt.Fprintln(c.stderr, f.summary(path, report))
-	return c.runImport(f.im)
+	fmt.Fprintln(f.stderr, f.summary(path, report))
+	return f.runImport(f.im)
 }
 
 // cutLast cuts a text at the last separator.
@@ -137,16 +141,16 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
-// fetch reads the API into a file, unless the file is complete.
-func (c *session) fetch(f *foreign, path string) error {
+// read reads the API into a file, unless the file is complete.
+func (f *foreignImport) read(path string) error {
 	switch _, err := os.Stat(path); {
 	case err == nil:
-		fmt.Fprintf(c.stderr, "%s: complete; to read the API again, name another file\n", path)
+		fmt.Fprintf(f.stderr, "%s: complete; to read the API again, name another file\n", path)
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	f.fetch.Token = c.setup.env(tokenVariable)
+	f.fetch.Token = f.setup.env(tokenVariable)
 	if f.tokenFile != "" {
 		text, err := os.ReadFile(f.tokenFile)
 		if err != nil {
@@ -157,9 +161,9 @@ func (c *session) fetch(f *foreign, path string) error {
 	if f.fetch.Token == "" || strings.ContainsAny(f.fetch.Token, " \t\r\n") {
 		return BadUsage("$%s or --token-file must have %s, and nothing else", tokenVariable, f.service.Token)
 	}
-	bar := terminal.NewMeter(c.stderr, "read", false)
+	bar := terminal.NewMeter(f.stderr, "read", false)
 	f.fetch.Progress = func(responses int) { bar.Set(int64(responses), -1) }
-	err := f.service.Fetch(c.ctx, path, f.fetch)
+	err := f.service.Fetch(f.ctx, path, f.fetch)
 	bar.Clear()
 	var broke *bulk.BrokenOffError
 	if errors.As(err, &broke) && !errors.Is(err, context.Canceled) {
@@ -170,7 +174,7 @@ func (c *session) fetch(f *foreign, path string) error {
 
 // convert writes the rows. An import of other rows that has begun either begins again, or is an error. A dry run
 // changes no import that has begun.
-func (f *foreign) convert(path string) (report migrate.Report, err error) {
+func (f *foreignImport) convert(path string) (report migrate.Report, err error) {
 	err = bulk.ReplaceFile(path+".left.csv", func(left io.Writer) error {
 		return bulk.ReplaceInput(f.im.Input, f.dry, func(rows io.Writer) (err error) {
 			report, err = f.service.Convert(path, f.set, rows, left)
@@ -181,7 +185,7 @@ func (f *foreign) convert(path string) (report migrate.Report, err error) {
 }
 
 // summary says in one sentence what a file has.
-func (f *foreign) summary(path string, r migrate.Report) string {
+func (f *foreignImport) summary(path string, r migrate.Report) string {
 	text := fmt.Sprintf("%s: %s of %s", path, counted(r.Licenses, "license"), f.service.Title)
 	if r.Left > 0 {
 		text += fmt.Sprintf("; %d of them can't be imported, see %s.left.csv", r.Left, path)

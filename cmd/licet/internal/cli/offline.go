@@ -39,7 +39,7 @@ func offlineRequest() *cobra.Command {
 		Use:   "request LICENSE_KEY DEVICE_ID",
 		Short: "Make a request for a receipt, to carry to a computer with network",
 		Long: `Make a request for a receipt. The command calls no service: carry the request to a computer with
-network, where licet receipts issue binds the device and makes the receipt file. The request holds
+network, where licet receipts issue binds the device and makes the receipt file. The request has
 the license key. The command checks the form of the license key. Only the service detects a typo in
 a well-formed key: licet receipts issue then refuses the request with 40001 or 40401, and the
 device needs another request.
@@ -181,7 +181,7 @@ func deviceKey(path string, create bool) (ed25519.PrivateKey, error) {
 			return key, nil
 		}
 	}
-	return nil, fmt.Errorf("%s holds no Ed25519 key in PEM (PKCS #8): name another file with --key", path)
+	return nil, fmt.Errorf("%s contains no Ed25519 key in PEM (PKCS #8): name another file with --key", path)
 }
 
 func newDeviceKey(path string) (ed25519.PrivateKey, error) {

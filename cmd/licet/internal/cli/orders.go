@@ -196,8 +196,8 @@ func (s orderGroup) ordersRecordPayment() *cobra.Command {
 	var paidAt string
 	return s.command(spec{
 		use: "record-payment ORDER_NO", short: "Record a payment that you have received yourself",
-		long: `Record that you have received the payment of an order yourself, such as by bank transfer, and show the
-order with its license key. Recording the same payment again changes nothing.`,
+		long: `Record a payment that you received yourself, such as a bank transfer, and show the order with its
+license key. Recording the same payment again changes nothing.`,
 		example: `  licet orders record-payment ` + exampleOrder + ` --reference INV-2031-0042
   licet orders record-payment ` + exampleOrder + ` --reference PO-77 --amount 4900 \
     --paid-at 2031-01-31T12:00:00Z`,

@@ -12,7 +12,7 @@ import (
 	"licet/licensing/money"
 )
 
-// price holds the flags that name the amount of an order: --amount in minor units, or --price with decimals.
+// price contains the flags that name the amount of an order: --amount in minor units, or --price with decimals.
 type price struct {
 	amount   int64
 	decimal  string

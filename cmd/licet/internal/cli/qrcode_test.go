@@ -44,7 +44,7 @@ func TestQRCode(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := readCode(t, drawn); got != string(request) {
-				t.Errorf("%s: the QR code %s holds %q, want %q", name, form, got, request)
+				t.Errorf("%s: the QR code %s contains %q, want %q", name, form, got, request)
 			}
 		}
 		run(code)

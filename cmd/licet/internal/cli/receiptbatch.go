@@ -15,9 +15,12 @@ const (
 	maxBatchBytes = 15 << 10
 )
 
+// lengths are the lengths to ask for, in seconds; 0: the product's.
+type lengths struct{ lease, receipt int }
+
 // deviceFiles is a batch of requests of devices without network.
 type deviceFiles struct {
-	seconds  int // the validity of the receipts; 0: the product's
+	lengths
 	requests []string
 	paths    []string // of the requests
 	files    []string // where the receipt files go
@@ -47,7 +50,7 @@ func (c *session) issueReceipts(b *deviceFiles) (failed int) {
 		return 0
 	}
 	results, err := c.client.Receipts.MakeFiles(c.ctx,
-		client.DeviceRequests{Requests: b.requests, ReceiptSeconds: b.seconds})
+		client.DeviceRequests{Requests: b.requests, LeaseSeconds: b.lease, ReceiptSeconds: b.receipt})
 	for i, path := range b.paths {
 		problem := error(callError{err})
 		if err == nil {
@@ -58,7 +61,7 @@ func (c *session) issueReceipts(b *deviceFiles) (failed int) {
 			fmt.Fprintf(c.stderr, "%s: %s\n", path, c.explain(problem))
 		}
 	}
-	*b = deviceFiles{seconds: b.seconds}
+	*b = deviceFiles{lengths: b.lengths}
 	return failed
 }
 
@@ -69,7 +72,7 @@ func (c *session) writeReceipt(b *deviceFiles, i int, result client.ReceiptResul
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Retryable {
 		made, err = c.client.Receipts.MakeFile(c.ctx,
-			client.DeviceRequest{Request: b.requests[i], ReceiptSeconds: b.seconds})
+			client.DeviceRequest{Request: b.requests[i], LeaseSeconds: b.lease, ReceiptSeconds: b.receipt})
 	}
 	if err != nil {
 		return callError{err}

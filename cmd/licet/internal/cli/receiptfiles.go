@@ -18,18 +18,20 @@ import (
 
 func (s receiptGroup) receiptsIssue() *cobra.Command {
 	var dir string
-	var seconds int
+	var ask lengths
 	return s.command(spec{
 		use: "issue REQUEST...", short: "Bind devices without network, and make their receipt files",
 		long: `Bind the device of each request, as an activation does, and make its receipt file. A request is a file
 that licet offline request has made. Repeating the command takes no further slot.`,
 		example: `  licet receipts issue request.txt
-  licet receipts issue requests/*.txt --dir receipts`,
+  licet receipts issue requests/*.txt --dir receipts
+  licet receipts issue request.txt --lease-seconds 2592000`,
 		route:   "POST /v1/receipts/batch and POST /v1/receipts",
 		resumes: true, resumeHint: "repeat the command: a bound device takes no further slot", noOutput: true,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&dir, "dir", "", "`directory` for the receipt files; beside the requests if left out")
-			cmd.Flags().IntVar(&seconds, "receipt-seconds", 0,
+			leaseFlag(cmd, &ask.lease)
+			cmd.Flags().IntVar(&ask.receipt, "receipt-seconds", 0,
 				"`validity` of the receipts, in seconds (default: the product's)")
 		},
 		run: func(c *session, args []string) error {
@@ -37,7 +39,7 @@ that licet offline request has made. Repeating the command takes no further slot
 			if err != nil {
 				return err
 			}
-			failed, batch := 0, deviceFiles{seconds: seconds}
+			failed, batch := 0, deviceFiles{lengths: ask}
 			for i, path := range args {
 				request, err := os.ReadFile(path)
 				if err != nil {

@@ -73,7 +73,7 @@ shows the keys that the root key signs.`,
 func (s receiptGroup) receiptsRotate() *cobra.Command {
 	return s.command(spec{
 		use: "rotate", short: "Add a key that signs receipts",
-		long: `Add a key that signs receipts from ten minutes later on. The previous key stays in the set of keys until
+		long: `Add a receipt key. Nodes sign with it after ten minutes. The previous key stays in the set of keys until
 the last receipt that the previous key may have signed has ended. The root key does not change.`,
 		example: `  licet receipts rotate`,
 		route:   "PUT /v1/receipt_keys/next", scope: "account",

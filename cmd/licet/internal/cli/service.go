@@ -16,7 +16,7 @@ import (
 	"licet/cmd/licet/internal/terminal"
 )
 
-// Service holds the settings that select a service.
+// Service contains the settings that select a service.
 type Service struct {
 	URL        string
 	APIKeyFile string

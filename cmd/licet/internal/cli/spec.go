@@ -81,14 +81,14 @@ func (s Setup) run(cmd *cobra.Command, settings *Service, output string, is spec
 	return c.explain(is.run(c, args))
 }
 
-// group returns a command that only holds subcommands.
+// group returns a command that only contains subcommands.
 func group(use, short, example string, commands ...*cobra.Command) *cobra.Command {
 	cmd := Group(use, commands...)
 	cmd.Short, cmd.Long, cmd.Example = short, short+".", example
 	return cmd
 }
 
-// Group returns a command that only holds subcommands: alone it prints its help.
+// Group returns a command that only contains subcommands: alone it prints its help.
 func Group(use string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  use,

@@ -33,6 +33,7 @@ until an order upgrades it. A product that may be tried once for an e-mail addre
 			fs.StringVar(&in.Mode, "mode", "", "`mode` of the product: test or live (default without an API key: live)")
 			Complete(cmd, "mode", "test", "live")
 			componentFlag(cmd, &parts)
+			leaseFlag(cmd, &in.LeaseSeconds)
 			receiptFlags(cmd, &in.ReceiptRequest)
 		},
 		run: func(c *session, args []string) error {

@@ -38,7 +38,7 @@ func takes(names []string) string {
 	return "only " + either(names, "and")
 }
 
-// Subcommand refuses the arguments of a command that only holds subcommands, and suggests subcommands.
+// Subcommand refuses the arguments of a command that only contains subcommands, and suggests subcommands.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -85,7 +85,7 @@ func TestWebhooks(t *testing.T) {
 
 	u.refuses(true, []string{"ENDPOINT_URL must begin with https://", "--event-types must be", "42200"}, "webhooks",
 		"create", "http://shop.example.com/", "--event-types", "order")
-	// Nothing is not all: it is what a variable holds that is not set.
+	// Nothing is not all: it is the value of a variable that is not set.
 	u.refuses(true, []string{"--event-types must be"}, "webhooks", "create", server.URL, "--event-types", "")
 	u.refuses(true, []string{"--event-types must be"}, "webhooks", "update", id, "--event-types", "")
 	u.refuses(true, []string{"--since is empty"}, "webhooks", "replay", id, "--since", "", "--until", event)

@@ -1,5 +1,5 @@
 // Package doctor finds what is wrong with a service, its etcd and the settings around them, and says what to do. It
-// judges facts: package kv/survey collects those of etcd, and a call over HTTP those of a service. The flags of licet
+// checks facts: package kv/survey collects those of etcd, and a call over HTTP those of a service. The flags of licet
 // doctor are in package cmd/licet. Contradictions within a store are for kv/verify.
 //
 //	finding.go   findings and their output

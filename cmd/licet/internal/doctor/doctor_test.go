@@ -35,8 +35,8 @@ func healthy() *survey.Facts {
 	return f
 }
 
-// judged returns the findings about a healthy cluster after a change.
-func judged(change func(*survey.Facts)) *Report {
+// reportOf returns the findings about a healthy cluster after a change.
+func reportOf(change func(*survey.Facts)) *Report {
 	facts := healthy()
 	change(facts)
 	var r Report
@@ -48,7 +48,7 @@ func judged(change func(*survey.Facts)) *Report {
 
 // TestEtcdAndStore changes one fact at a time: exactly one finding names the fact, and says what to do.
 func TestEtcdAndStore(t *testing.T) {
-	if r := judged(func(*survey.Facts) {}); r.Count(OK) != len(r.Findings) || len(r.Findings) < 10 {
+	if r := reportOf(func(*survey.Facts) {}); r.Count(OK) != len(r.Findings) || len(r.Findings) < 10 {
 		t.Errorf("a healthy cluster has the findings %+v", r.Findings)
 	}
 	expires := func(in time.Duration) func(*survey.Facts) {
@@ -129,7 +129,7 @@ func TestEtcdAndStore(t *testing.T) {
 		{Warning, "there is no backup", func(f *survey.Facts) { f.Content.Backup = time.Time{} }},
 		{Warning, "last backup is 27h0m0s old", func(f *survey.Facts) { f.Content.Backup = now.Add(-27 * time.Hour) }},
 	} {
-		wantOne(t, judged(test.change), test.level, test.found)
+		wantOne(t, reportOf(test.change), test.level, test.found)
 	}
 }
 
@@ -153,7 +153,7 @@ func wantOne(t *testing.T, r *Report, level Level, found string) {
 func TestEnvironment(t *testing.T) {
 	known := []string{"LICET_LISTEN", "LICET_URL", "LICET_PROFILE", "LICET_API_KEY", "LICET_API_KEY_FILE",
 		"LICET_PUBLIC_URL", "LICET_SIGN", "LICET_ETCD_ENDPOINTS", "LICET_DATA_DIR"}
-	judged := func(environ ...string) *Report {
+	reportOf := func(environ ...string) *Report {
 		var r Report
 		r.Environment(environ, known)
 		return &r
@@ -161,7 +161,7 @@ func TestEnvironment(t *testing.T) {
 	for _, fine := range [][]string{nil, {"LICET_URL=a", "LICET_API_KEY=b"}, {"LICET_PROFILE=", "LICET_URL=a"},
 		{"LICET_SERVICE_HOST=10.0.0.1", "LICET_PORT_8080_TCP=tcp://10.0.0.1:8080", "LICET_PORT=tcp://10.0.0.1:8080"},
 		{"LICET_URL=https://a/", "LICET_PUBLIC_URL=https://a", "LICET_SIGN=true"}} {
-		if r := judged(fine...); r.Count(OK) != 1 || len(r.Findings) != 1 {
+		if r := reportOf(fine...); r.Count(OK) != 1 || len(r.Findings) != 1 {
 			t.Errorf("%q: %+v", fine, r.Findings)
 		}
 	}
@@ -172,26 +172,26 @@ func TestEnvironment(t *testing.T) {
 		"LICET_ETCD_ENDPOINTS and LICET_DATA_DIR are both set":      {"LICET_ETCD_ENDPOINTS=a", "LICET_DATA_DIR=b"},
 		"LICET_URL is http://b:80":                                  {"LICET_URL=http://b:80", "LICET_PUBLIC_URL=https://a", "LICET_SIGN=1"},
 	} {
-		wantOne(t, judged(environ...), Warning, found)
+		wantOne(t, reportOf(environ...), Warning, found)
 	}
 }
 
 func TestNode(t *testing.T) {
 	complete := Node{PublicURL: "https://licenses.example.com", MetricsListen: ":9090", TLSCertFile: "tls.crt"}
-	judged := func(change func(*Node)) *Report {
+	reportOf := func(change func(*Node)) *Report {
 		n := complete
 		change(&n)
 		var r Report
 		r.Node(n)
 		return &r
 	}
-	if r := judged(func(n *Node) { n.TLSCertFile, n.TrustedProxies = "", []string{"10.0.0.0/8"} }); r.Count(OK) != 1 {
+	if r := reportOf(func(n *Node) { n.TLSCertFile, n.TrustedProxies = "", []string{"10.0.0.0/8"} }); r.Count(OK) != 1 {
 		t.Errorf("complete settings: %+v", r.Findings)
 	}
-	wantOne(t, judged(func(n *Node) { n.PublicURL = "" }), Warning, "no public URL")
-	wantOne(t, judged(func(n *Node) { n.PublicURL = "http://licenses.example.com" }), Warning, "without TLS")
-	wantOne(t, judged(func(n *Node) { n.MetricsListen = "" }), Warning, "no alert can fire")
-	wantOne(t, judged(func(n *Node) { n.TLSCertFile = "" }), Warning, "neither a TLS certificate nor a trusted proxy")
+	wantOne(t, reportOf(func(n *Node) { n.PublicURL = "" }), Warning, "no public URL")
+	wantOne(t, reportOf(func(n *Node) { n.PublicURL = "http://licenses.example.com" }), Warning, "without TLS")
+	wantOne(t, reportOf(func(n *Node) { n.MetricsListen = "" }), Warning, "no alert can fire")
+	wantOne(t, reportOf(func(n *Node) { n.TLSCertFile = "" }), Warning, "neither a TLS certificate nor a trusted proxy")
 }
 
 func TestWebhooks(t *testing.T) {

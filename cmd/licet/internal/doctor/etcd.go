@@ -33,7 +33,7 @@ const (
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// Etcd judges the members of an etcd cluster. single says that the cluster is the embedded one of licet dev.
+// Etcd checks the members of an etcd cluster. single says that the cluster is the embedded one of licet dev.
 func (r *Report) Etcd(facts *survey.Facts, single bool, now time.Time) {
 	answering := r.members(facts, single, now)
 	if len(answering) == 0 {
@@ -51,7 +51,7 @@ func (r *Report) Etcd(facts *survey.Facts, single bool, now time.Time) {
 	r.access(facts)
 }
 
-// members judges which members answer, and returns them.
+// members checks which members answer, and returns them.
 func (r *Report) members(facts *survey.Facts, single bool, now time.Time) (answering []survey.Member) {
 	const check = "etcd members"
 	before := len(r.Findings)
@@ -147,7 +147,7 @@ func (r *Report) alarms(members []survey.Member) {
 	}
 }
 
-// quota judges how full the databases are.
+// quota checks how full the databases are.
 func (r *Report) quota(members []survey.Member, single bool) {
 	const check = "etcd quota"
 	before := len(r.Findings)
@@ -190,7 +190,7 @@ func fillLevel(share float64) Level {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// latency judges measured latencies, which are sorted.
+// latency checks measured latencies, which are sorted.
 func (r *Report) latency(check string, took []time.Duration, err error, slow, bad time.Duration) {
 	if err != nil {
 		r.add(Problem, check, "correct what the error names: the service can't work", "failed: %v", err)
@@ -219,7 +219,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// clock judges a clock that an answer showed.
+// clock checks a clock that an answer showed.
 func (r *Report) clock(check, whose string, c survey.Clock) {
 	ahead := c.Ahead()
 	if c.Date.IsZero() {
@@ -237,7 +237,7 @@ func (r *Report) clock(check, whose string, c survey.Clock) {
 		"clocks refuses requests", "%s is %v %s that of this machine", whose, ahead.Abs().Round(time.Second), direction)
 }
 
-// certificates judges the first end of a chain of certificates.
+// certificates checks the first end of a chain of certificates.
 func (r *Report) certificates(check, which string, chain []*x509.Certificate, now time.Time) {
 	if len(chain) == 0 {
 		return
@@ -263,7 +263,7 @@ func (r *Report) certificates(check, which string, chain []*x509.Certificate, no
 	}
 }
 
-// access judges who can read and change the data of etcd.
+// access checks who can read and change the data of etcd.
 func (r *Report) access(facts *survey.Facts) {
 	const check = "etcd access"
 	for _, m := range facts.Members {

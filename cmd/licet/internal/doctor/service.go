@@ -29,7 +29,7 @@ const (
 	budgetShare = 0.8
 )
 
-// Service judges a service as its clients see it. It changes nothing.
+// Service checks a service as its clients see it. It changes nothing.
 func (r *Report) Service(ctx context.Context, t cli.Located, now time.Time) {
 	if strings.HasPrefix(t.URL, "http://") && remote(t.URL) {
 		r.add(Warning, "service TLS", "use https://: give licet serve --tls-cert, or put a proxy with TLS before it",
@@ -112,7 +112,7 @@ func (r *Report) probe(ctx context.Context, t cli.Located, now time.Time) bool {
 const freeSpace = "licet doctor --etcd-endpoints shows how full etcd is: run etcdctl compact and licet store " +
 	"defragment, or raise etcd's --quota-backend-bytes: docs/runbooks/LicetStoreSpace.md"
 
-// space judges what the probe says about the room in the store.
+// space checks what the probe says about the room in the store.
 func (r *Report) space(probe string) {
 	const check = "store space"
 	switch {
@@ -127,7 +127,7 @@ func (r *Report) space(probe string) {
 	}
 }
 
-// key judges the API key, and reports whether calls with it may work.
+// key checks the API key, and reports whether calls with it may work.
 func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) bool {
 	const check = "API key"
 	_, err := api.Orders.List(ctx, client.OrderFilter{}, client.Page{Limit: 1})
@@ -152,7 +152,7 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 	return false
 }
 
-// account judges the account, as far as the scopes of the API key allow.
+// account checks the account, as far as the scopes of the API key allow.
 func (r *Report) account(ctx context.Context, api *client.Client) {
 	if usage, err := api.Account.Get(ctx); err == nil {
 		r.payments(usage.PaymentProvider)
@@ -188,7 +188,7 @@ func (r *Report) account(ctx context.Context, api *client.Client) {
 	}
 }
 
-// payments judges the payment provider of the account; empty: there is none.
+// payments checks the payment provider of the account; empty: there is none.
 func (r *Report) payments(provider string) {
 	const check = "payments"
 	if provider == "" {
@@ -200,7 +200,7 @@ func (r *Report) payments(provider string) {
 	r.ok(check, "%s charges the orders", provider)
 }
 
-// webhooks judges the endpoints.
+// webhooks checks the endpoints.
 func (r *Report) webhooks(hooks []client.Webhook) {
 	bad := false
 	for i := range hooks {

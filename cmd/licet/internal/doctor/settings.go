@@ -15,7 +15,7 @@ import (
 // kubernetes matches the variables that Kubernetes sets for a Service whose name begins with licet.
 var kubernetes = regexp.MustCompile(`_SERVICE_(HOST|PORT)|_PORT(_\d|$)`)
 
-// Environment judges variables whose names begin with LICET_. known are the names that licet reads.
+// Environment checks variables whose names begin with LICET_. known are the names that licet reads.
 func (r *Report) Environment(environ, known []string) {
 	const check = "environment"
 	before := len(r.Findings)
@@ -51,13 +51,13 @@ func (r *Report) both(values map[string]string, a, b, advice string) {
 	}
 }
 
-// Node holds the settings of licet serve that people forget.
+// Node contains the settings of licet serve that people forget.
 type Node struct {
 	PublicURL, MetricsListen, TLSCertFile string
 	TrustedProxies                        []string
 }
 
-// Node judges the settings of licet serve in the environment.
+// Node checks the settings of licet serve in the environment.
 func (r *Report) Node(n Node) {
 	const check = "settings of licet serve"
 	before := len(r.Findings)
@@ -82,7 +82,7 @@ func (r *Report) Node(n Node) {
 	}
 }
 
-// CertificateFile judges the certificates in a PEM file.
+// CertificateFile checks the certificates in a PEM file.
 func (r *Report) CertificateFile(setting, path string, now time.Time) {
 	if path == "" {
 		return

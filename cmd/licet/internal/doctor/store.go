@@ -14,7 +14,7 @@ import (
 // oldBackup is the age from which on a backup is old. The alert LicetBackupOld has the same bound.
 const oldBackup = 26 * time.Hour
 
-// Store judges the content of a store. dev says that it is that of licet dev.
+// Store checks the content of a store. dev says that it is that of licet dev.
 func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 	if c.Err != nil {
 		r.Fail("store", c.Err, "correct what the error names: nodes can't read the store either")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// untrusted judges a certificate that this machine does not accept. which names the certificate, and authority says
+// untrusted checks a certificate that this machine does not accept. which names the certificate, and authority says
 // what to do if this machine does not know who has signed the certificate.
 func (r *Report) untrusted(
 	check, which, authority string, refused *tls.CertificateVerificationError, now time.Time,

@@ -52,23 +52,23 @@ func served(t *testing.T, end time.Time, further ...[]byte) string {
 	return server.URL
 }
 
-// TestUntrustedService judges running services whose certificates this machine does not accept.
+// TestUntrustedService checks running services whose certificates this machine does not accept.
 func TestUntrustedService(t *testing.T) {
 	now := time.Now()
-	judged := func(url string) *Report {
+	reportOf := func(url string) *Report {
 		var r Report
 		r.Service(t.Context(), cli.Located{URL: url, URLFrom: "--url"}, now)
 		return &r
 	}
 	end := now.Add(-time.Hour)
-	wantOne(t, judged(served(t, end)), Problem, "expired at "+end.UTC().Format("2006-01-02 15:04Z"))
-	wantOne(t, judged(served(t, now.Add(3*time.Hour))), Problem, "starts to be valid at ")
-	wantOne(t, judged(served(t, now.Add(time.Minute))), Problem, "does not know the authority that has signed the "+
+	wantOne(t, reportOf(served(t, end)), Problem, "expired at "+end.UTC().Format("2006-01-02 15:04Z"))
+	wantOne(t, reportOf(served(t, now.Add(3*time.Hour))), Problem, "starts to be valid at ")
+	wantOne(t, reportOf(served(t, now.Add(time.Minute))), Problem, "does not know the authority that has signed the "+
 		"certificate of https://127.0.0.1:")
 	early, _ := certificate(t, now.Add(3*time.Hour)) // the service's own certificate is valid
-	wantOne(t, judged(served(t, now.Add(time.Minute), early)), Problem, "certificate of https://127.0.0.1:")
+	wantOne(t, reportOf(served(t, now.Add(time.Minute), early)), Problem, "certificate of https://127.0.0.1:")
 	url := served(t, time.Time{})
-	wantOne(t, judged(url), Problem, "does not know the authority that has signed the certificate of "+url)
-	wantOne(t, judged(strings.Replace(url, "127.0.0.1", "localhost", 1)), Problem,
+	wantOne(t, reportOf(url), Problem, "does not know the authority that has signed the certificate of "+url)
+	wantOne(t, reportOf(strings.Replace(url, "127.0.0.1", "localhost", 1)), Problem,
 		"is for example.com, *.example.com, 127.0.0.1, ::1, and not for localhost")
 }

@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod in deploy/k8s/e2e, as the pause container of Kubernetes does, until it
+// Command pause keeps the namespaces of a pod in deploy/k8s/e2e, as the pause container of Kubernetes does, until it
 // gets SIGTERM.
 //
 // The map of the package:
