@@ -32,7 +32,7 @@ const (
 // FaultyKV makes writes fail as its script says; reads pass.
 type FaultyKV struct {
 	etcdserverpb.KVClient
-	Next func() Fault                   // called for each write
+	Next func() Fault                   // called for each write, one call at a time
 	Note func(*etcdserverpb.TxnRequest) // called before each write; may be nil
 
 	mu   sync.Mutex
@@ -49,24 +49,14 @@ func (f *FaultyKV) Txn(
 	if f.Note != nil {
 		f.Note(request)
 	}
-	fault := f.Next()
-	f.mu.Lock()
-	due := f.Late
-	f.Late = nil
-	f.mu.Unlock()
+	fault, due := f.next(request, opts)
 	defer func() {
 		for _, run := range due {
 			run()
 		}
 	}()
 	switch fault.Apply {
-	case AppliedNever:
-		return nil, fault.Tell
-	case AppliedLate:
-		request := proto.CloneOf(request) // as it was sent: it may be stamped anew meanwhile
-		f.mu.Lock()
-		f.Late = append(f.Late, func() { _, _ = f.KVClient.Txn(context.Background(), request, opts...) })
-		f.mu.Unlock()
+	case AppliedNever, AppliedLate:
 		return nil, fault.Tell
 	}
 	if fault.Apply == AppliedTwice {
@@ -79,6 +69,19 @@ func (f *FaultyKV) Txn(
 		return nil, fault.Tell
 	}
 	return response, err
+}
+
+// next returns the fault of a write, and the earlier writes that are due after this one. Whoever waits for a call of Next
+// may send the next write at once: a write that is applied late is due by then.
+func (f *FaultyKV) next(request *etcdserverpb.TxnRequest, opts []grpc.CallOption) (fault Fault, due []func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fault, due, f.Late = f.Next(), f.Late, nil
+	if fault.Apply == AppliedLate {
+		sent := proto.CloneOf(request) // it may be stamped anew meanwhile
+		f.Late = append(f.Late, func() { _, _ = f.KVClient.Txn(context.Background(), sent, opts...) })
+	}
+	return fault, due
 }
 
 // IsWrite reports whether a request changes anything.
