@@ -71,8 +71,8 @@ func (f *FaultyKV) Txn(
 	return response, err
 }
 
-// next returns the fault of a write, and the earlier writes that are due after this one. Whoever waits for a call of Next
-// may send the next write at once: a write that is applied late is due by then.
+// next returns the fault of a write, and the earlier writes that are due after this one. A caller that Next sets free
+// may send another write at once: a write that is applied late is due by then.
 func (f *FaultyKV) next(request *etcdserverpb.TxnRequest, opts []grpc.CallOption) (fault Fault, due []func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
