@@ -54,7 +54,8 @@ func (s *runner) answering(calls []*call, work func()) {
 func (s *runner) answerCommands(ctx context.Context, ref licensing.Ref, calls []*call) {
 	guess, unsure, ok := s.cfg.Records.Recall(wantOf(ref, calls))
 	if ok {
-		if calls = s.countForOwner(calls, guess.Record.License); len(calls) == 0 {
+		// What the store remembers may be newer than an answer "outcome unknown"; see read.
+		if calls = stillWanted(s.countForOwner(calls, guess.Record.License)); len(calls) == 0 {
 			return
 		}
 	}

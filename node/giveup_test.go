@@ -202,6 +202,25 @@ func TestGivingUp(t *testing.T) {
 			t.Errorf("bound: %v; an answered command must not run on a later record", ids)
 		}
 	})
+	// The store reads the rival's record for another request, so it remembers more than the answered caller can know.
+	t.Run("while its record is recalled with others: not folded", func(t *testing.T) {
+		plain := nodetest.OpenStore(t)
+		rival := nodetest.New(t, nodetest.OpenStore(t))
+		key := nodetest.Grant(t, rival, 0)
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
+		arrived, open, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		stage := stages(t, rival, key, cancel, arrived, open, answered)
+		n := nodetest.New(t, &storetest.Faulty{Store: plain, OnRecall: func(want store.Want) {
+			stage()
+			if _, err := plain.Load(nodetest.Context(t), want); err != nil {
+				t.Error(err)
+			}
+		}})
+		activateThree(ctx, t, n, key, arrived, open, answered)
+		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
+			t.Errorf("bound: %v; an answered command must not run on a later record", ids)
+		}
+	})
 	t.Run("and its swap is lost: not folded again", func(t *testing.T) {
 		plain, other := nodetest.OpenStore(t), nodetest.OpenStore(t)
 		rival := nodetest.New(t, other)

@@ -18,6 +18,8 @@ type Faulty struct {
 	AfterLoad func([]store.Snapshot)
 	// Forgetful makes Recall and MaxDevicesPerCommit remember nothing.
 	Forgetful bool
+	// OnRecall is called before each Recall.
+	OnRecall func(store.Want)
 	// AfterRecall may change the result of a Recall.
 	AfterRecall func(*store.Snapshot)
 	// OnConfirm is called before each Confirm; an error ends the call.
@@ -93,6 +95,9 @@ func bounded[T any](ctx context.Context, calls *sync.WaitGroup, gaveUp error, ca
 func (f *Faulty) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	if f.Forgetful {
 		return store.Snapshot{}, nil, false
+	}
+	if f.OnRecall != nil {
+		f.OnRecall(want)
 	}
 	guess, unsure, ok := f.Store.Recall(want)
 	if ok && f.AfterRecall != nil {
