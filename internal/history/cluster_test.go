@@ -254,6 +254,7 @@ func (m killable) Commit(ctx context.Context, change store.Change) (store.Outcom
 	}
 	began := time.Since(m.run.started)
 	outcome, err := m.Store.Commit(ctx, change)
+	m.run.noteCommit(m.by, change, began, outcome, err)
 	m.run.noteEnds(change, began, err == nil && outcome.Landed)
 	m.run.noteRolls(change, began, err == nil && outcome.Landed)
 	return outcome, err

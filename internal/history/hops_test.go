@@ -186,7 +186,9 @@ func (e pausing) Execute(hop node.Hop) (node.HopAnswer, error) {
 		}
 	}
 	f.run.hops.Add(int64(len(hop.Commands)))
+	began := time.Since(f.run.started)
 	answer, err := e.p.node.Execute(hop)
+	f.run.noteHop(e.p, hop, began, answer, err)
 	_ = f.running(e.p.life)
 	return answer, err
 }

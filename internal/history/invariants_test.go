@@ -288,12 +288,16 @@ func changes(before, s *licenseAt) []change {
 }
 
 // explained: whatever changed was asked for by an operation that could have
-// done it then, and that did nothing else (invariants 3 and 4).
+// done it then, and that did nothing else (invariants 3 and 4). Several
+// operations may fit a change, and an operation several changes: a device that
+// becomes another one keeps its bound_at. So the search gives an operation that
+// explains a change already to the next one, if another operation explains the
+// first.
 func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, ops []operation) {
 	type candidate struct {
 		operation
 		window
-		used bool
+		explains *change // nil: none yet
 	}
 	var candidates []*candidate
 	for _, op := range ops {
@@ -319,32 +323,36 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 		if in.Action == extend {
 			in = input{Action: renew, Expires: ch.was + dayInMilli}
 		}
-		if c.used || !c.holds(ch.revision) || in != ch.in || i.run.deviceOf(c.operation) != ch.device {
+		if !c.holds(ch.revision) || in != ch.in || i.run.deviceOf(c.operation) != ch.device {
 			return false
 		}
 		return ch.boundAt == 0 || c.Out.Verdict != accepted || c.BoundAt == ch.boundAt
 	}
-	for n, s := range states[1:] {
-		for _, ch := range changes(states[n], s) {
-			at := -1
-			if ch.boundAt != 0 { // the operation with this time explains nothing else
-				at = slices.IndexFunc(candidates,
-					func(c *candidate) bool { return c.Out.Verdict == accepted && fits(c, ch) })
-			}
-			if at < 0 {
-				at = slices.IndexFunc(candidates, func(c *candidate) bool { return fits(c, ch) })
-			}
-			became := func(c *candidate) bool {
-				return s.matched && c.holds(ch.revision) && (c.In.Action == activate || c.In.Action == remove)
-			}
-			if at < 0 && ch.in.Action == remove && slices.ContainsFunc(candidates, became) {
-				continue // it became another device, which was removed in the same swap
-			}
-			if at < 0 {
-				i.add("explained", "%s: no operation can have caused %q %s: %s", key, ch.in, ch.device, s)
+	var explain func(*change, map[*candidate]bool) bool
+	explain = func(ch *change, asked map[*candidate]bool) bool {
+		for _, c := range candidates {
+			if asked[c] || !fits(c, *ch) {
 				continue
 			}
-			candidates[at].used = true
+			asked[c] = true
+			if c.explains == nil || explain(c.explains, asked) {
+				c.explains = ch
+				return true
+			}
+		}
+		return false
+	}
+	for n, s := range states[1:] {
+		for _, ch := range changes(states[n], s) {
+			became := func(c *candidate) bool {
+				return c.holds(ch.revision) && (c.In.Action == activate || c.In.Action == remove)
+			}
+			if s.matched && ch.in.Action == remove && slices.ContainsFunc(candidates, became) {
+				continue // it may have become another device, which was removed in the same swap
+			}
+			if !explain(&ch, make(map[*candidate]bool)) {
+				i.add("explained", "%s: no operation can have caused %q %s: %s", key, ch.in, ch.device, s)
+			}
 		}
 	}
 }

@@ -44,9 +44,10 @@ type run struct {
 	maker    *process // creates the licenses, and nothing else
 
 	lives, clients, keys atomic.Int64
-	hops                 atomic.Int64    // commands that came by a hop
-	background           sync.WaitGroup  // calls into nodes, and their way into etcd
-	late                 lateWrites      // writes that are made late
+	hops                 atomic.Int64   // commands that came by a hop
+	background           sync.WaitGroup // calls into nodes, and their way into etcd
+	late                 lateWrites     // writes that are made late
+	trace                trace
 	keeping              context.Context // passes that store growth run until it ends
 	stopKeeping          context.CancelFunc
 	kept                 sync.WaitGroup // these passes
@@ -544,5 +545,6 @@ func (res *result) keep() (string, error) {
 	return dir, errors.Join(err,
 		os.WriteFile(filepath.Join(dir, "violations-and-revisions.txt"), []byte(text.String()), 0o600),
 		os.WriteFile(filepath.Join(dir, "history.json"), operations, 0o600),
+		os.WriteFile(filepath.Join(dir, "commits-and-hops.txt"), []byte(res.run.trace.String()), 0o600),
 		porcupine.VisualizePath(m, search, filepath.Join(dir, "history.html")))
 }
