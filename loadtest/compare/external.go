@@ -18,8 +18,7 @@ func (l *lab) externalRound(ctx context.Context, b *bench, round int) {
 	n := l.cfg.Licenses
 	own, others := b.grantExternal(ctx, n, round)
 	must(bind(ctx, b.node, warmers, others, n, spread(n, 0)))
-	l.compareBinds(ctx, b, "external", [2]bindSide{{"by license key", own}, {"by external key", others}},
-		func(name string, ratio float64) { l.report.add("external", name, ratio) })
+	l.compareBinds(ctx, b, "external", [2]bindSide{{"by license key", own}, {"by external key", others}})
 }
 
 // bindSide is one of two ways to activate the same licenses.
@@ -28,24 +27,22 @@ type bindSide struct {
 	list *rig.Keys
 }
 
-// compareBinds measures how much faster activations of warm licenses are in the first way than in the second: of new
-// devices, and of bound devices. It calls add with each ratio and its name. Before that, each license has its first
-// device.
-func (l *lab) compareBinds(
-	ctx context.Context, b *bench, row string, sides [2]bindSide, add func(name string, ratio float64),
-) {
+// compareBinds adds to a row how much faster activations of warm licenses are in the first way than in the second: of
+// new devices, and of bound devices. Before that, each license has its first device.
+func (l *lab) compareBinds(ctx context.Context, b *bench, row string, sides [2]bindSide) {
 	n := l.cfg.Licenses
 	for _, load := range []struct {
-		name string
-		pick func(turn int) func(int) (int, device)
-		run  func(driver) *outcome
+		check string
+		pick  func(turn int) func(int) (int, device)
+		run   func(driver) *outcome
 	}{
 		{"of a new device", func(turn int) func(int) (int, device) { return spread(n, uint64(1+turn)) },
 			closed(ctx, n, 0)},
 		{"of a bound device", func(int) func(int) (int, device) { return bound(n, 1+4) },
 			closed(ctx, 0, l.cfg.Span)},
 	} {
-		add(load.name, l.compareSides(ctx, b, row, row+", "+load.name, sides, load.pick, load.run))
+		l.report.add(row, load.check,
+			l.compareSides(ctx, b, row, row+", "+load.check, sides, load.pick, load.run))
 	}
 }
 

@@ -80,8 +80,11 @@ func rows() []row {
 			{name: "that is stored", must: 1.2, aim: 1.0},
 			{name: "that stores nothing", must: 1.0, aim: 0.8},
 		}},
-		{"receipts", "what a receipt adds to the activation of a bound device, in signatures",
-			[]check{{must: 1.25, aim: 1.1}}},
+		{"receipts", "activation with a receipt ÷ without", []check{
+			{name: "of a new device", must: 1.3, aim: 1.15},
+			{name: "of a bound device", must: 1.6, aim: 1.3},
+			{name: "of a bound device, in signatures", must: 1.25, aim: 1.1},
+		}},
 		fairRow(),
 		{"deliveries", "deliveries to one endpoint while devices are bound",
 			[]check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},
