@@ -35,8 +35,9 @@ func (p *Payments) PlanDisputes(ctx context.Context, order licensing.Order) (now
 // With suspend, a new open dispute suspends the licenses of the order, unless it is of a second payment. Licenses that
 // are still to be issued are issued before, whatever refund is open: otherwise they would be valid. The end of the last
 // dispute ends the suspension, unless the lost dispute leaves nothing of the payment: then the licenses are revoked.
-// The first license changes in the transaction that stores the answer, and the others after that: if the node dies, the
-// next answer or a sweep completes the rest.
+// The first license changes in the transaction that stores the answer, and the others after that: if the node dies or
+// the time ends, the next answer or a sweep completes the rest. A revocation has the actor and the reason of the end of
+// the order, as that of the other licenses has.
 func (p *Payments) NoteDispute(
 	ctx context.Context, order licensing.Order, note licensing.NoteDispute, suspend bool,
 ) error {
@@ -53,8 +54,8 @@ func (p *Payments) NoteDispute(
 			case err != nil:
 				return none, err
 			}
-			_, err = p.changeOthers(ctx, result.Order(), p.engine.LockAndSwap)
-			return none, err
+			p.changeOthersNow(ctx, result.Order())
+			return none, nil
 		}
 		return none, licensing.ErrUnavailable
 	})

@@ -18,7 +18,8 @@ import (
 // has exactly as many licenses as it says, and any node can continue the issue. The node that records the payment
 // continues at once, as far as the time of its caller allows. A repeated payment and a sweep of any node do the rest.
 
-// answerTime is the part of a caller's time that the issue of an order's other licenses leaves for the answer.
+// answerTime is the part of a caller's time that the issue or the changes of an order's other licenses leave for the
+// answer.
 const answerTime = time.Second
 
 // RefuseLicenses returns an error if there is no room for the licenses of an order that is about to be paid, and that
@@ -86,17 +87,23 @@ func (c *core) issueNow(ctx context.Context, order licensing.Order) licensing.Or
 	if !order.Issuing() {
 		return order
 	}
-	if deadline, bounded := ctx.Deadline(); bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
-		defer cancel()
-	}
+	ctx, cancel := beforeAnswer(ctx)
+	defer cancel()
 	order, err := c.issueRest(ctx, order, false, c.engine.Do)
 	if err != nil {
 		c.cfg.Log.Debug().Err(err).Str("order_no", order.OrderNo).Int("licenses_issued", order.LicensesIssued).
 			Msg("can't issue all licenses of an order now; a sweep continues")
 	}
 	return order
+}
+
+// beforeAnswer ends a context answerTime before its deadline.
+func beforeAnswer(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline.Add(-answerTime))
 }
 
 // othersAtOnce is how many licenses of an order one transaction changes. If another node changes one of them all the
@@ -144,6 +151,18 @@ func (c *core) changeOthers(ctx context.Context, order licensing.Order, swap swa
 		order = result.Order()
 	}
 	return order, nil
+}
+
+// changeOthersNow is changeOthers in the time that ctx has left. It does not fail, since the refund or the answer about
+// the dispute is stored: a sweep changes the rest.
+func (c *core) changeOthersNow(ctx context.Context, order licensing.Order) {
+	ctx, cancel := beforeAnswer(ctx)
+	defer cancel()
+	order, err := c.changeOthers(ctx, order, c.engine.LockAndSwap)
+	if err != nil {
+		c.cfg.Log.Debug().Err(err).Str("order_no", order.OrderNo).Uint16("from", order.OthersFrom).
+			Msg("can't change all licenses of an order now; a sweep continues")
+	}
 }
 
 // lacksLicense reports whether a transaction has failed because the store can't read a license, or lacks the license.

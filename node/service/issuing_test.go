@@ -183,9 +183,10 @@ func TestIssueSurvivesNodes(t *testing.T) {
 			}
 			order, err = well.Order(ctx, owner, order.OrderNo)
 			nodetest.WantError(t, err, nil)
-			dying, _ = killed(t, db, 3*at, made)
-			if _, err := dying.RecordRefund(ctx, order, service.MadeRefund{}); err == nil {
-				t.Error("a node is killed while it records a refund, and does not notice")
+			dying, _ = killed(t, db, 4*at-3, made)
+			_, err = dying.RecordRefund(ctx, order, service.MadeRefund{})
+			if recorded := at > 1; (err == nil) != recorded {
+				t.Errorf("the node is killed at commit %d of a refund: %v", 4*at-3, err)
 			}
 			_, err = well.RecordRefund(ctx, order, service.MadeRefund{})
 			nodetest.WantError(t, err, nil)

@@ -196,7 +196,7 @@ type MadeRefund struct {
 
 // RecordRefund records that the payment provider has made the open refund of an order. If the refund ends the order,
 // RecordRefund revokes the order's license in the same transaction, and then the other licenses of the order: if the
-// node dies, a sweep completes the rest.
+// node dies or the time ends, a sweep completes the rest.
 func (o *Orders) RecordRefund(
 	ctx context.Context, order licensing.Order, made MadeRefund,
 ) (result licensing.Result, err error) {
@@ -217,8 +217,8 @@ func (o *Orders) RecordRefund(
 				continue // it has begun to end the order since recordRefund read the order
 			}
 			o.cfg.Metrics.Refunds.WithLabelValues("made").Inc()
-			_, err = o.changeOthers(ctx, result.Order(), o.engine.LockAndSwap)
-			return result, err
+			o.changeOthersNow(ctx, result.Order())
+			return result, nil
 		}
 	})
 }

@@ -154,16 +154,22 @@ func TestOrderWithUnreadableLicense(t *testing.T) {
 	}
 }
 
-// TestRefundWithNewerLicense: a license in a newer format, which this node can't read, waits for a node that can.
+// TestRefundWithNewerLicense: a license in a newer format, which this node can't read, waits for a node that can. If it
+// is the first license, the refund waits too.
 func TestRefundWithNewerLicense(t *testing.T) {
 	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, db)
 	for _, at := range []int{0, 11} {
 		damaged, order, keys := damagedStore{newer: true}.of(t, db, n, owner, at)
-		if _, err := damaged.RecordRefund(nodetest.Context(t), order, service.MadeRefund{}); err == nil {
+		_, err := damaged.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
+		now, failed := n.Order(nodetest.Context(t), owner, order.OrderNo)
+		if recorded := at > 0; failed != nil || (err == nil) != recorded || now.RefundedAt.IsZero() == recorded {
+			t.Errorf("license %d: refunded at %v, %v, %v", at, now.RefundedAt, err, failed)
+		}
+		if err := damaged.IssueLicensesDue(nodetest.Context(t)); at > 0 && err == nil {
 			t.Errorf("license %d: passed", at)
 		}
-		_, err := n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
+		_, err = n.RecordRefund(nodetest.Context(t), order, service.MadeRefund{})
 		nodetest.WantError(t, err, nil)
 		nodetest.WantError(t, n.IssueLicensesDue(nodetest.Context(t)), nil)
 		wantChanged(t, n, "newer", order, keys, -1, func(l *licensing.License) bool { return !l.RevokedAt.IsZero() })
