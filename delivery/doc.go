@@ -20,7 +20,7 @@
 //
 // Package delivery/webhook makes one attempt: the HTTP request, its signature and its result. Package kv/deliveries
 // stores positions, leases and messages in etcd. Package node/service creates and changes endpoints, and starts
-// replays for the API. Package handlers renders the body of a message (eventdata.go). Package client/webhook is for the
+// replays for the API. Package handlers renders the body of a message (events.go). Package client/webhook is for the
 // programs that receive messages.
 //
 // The tests run several engines on one store, with receivers that fail, hang and lose responses, and crash the engines

@@ -20,10 +20,11 @@ type refunds struct {
 	returns *returns
 }
 
-// Refund refunds a paid order at the shop's request. If nothing is left of the payment, Refund revokes the order's
-// license. Refund stores the request before it calls the provider. So if the node dies at any moment, the pay page, a
-// pass of SendRefundsDue, or the same call again for all that is left or with the same once completes the refund on any
-// node. Until the refund is recorded, the order is paid and its license is valid.
+// Refund refunds a paid order at the shop's request. If the refund sends back all that was left of the payment when it
+// was requested, Refund revokes the order's license. Refund stores the request before it calls the provider. So if the
+// node dies at any moment, the pay page, a pass of SendRefundsDue, or the same call again for all that is left or with
+// the same once completes the refund on any node. Until the refund is recorded, the order is paid and its license is
+// valid.
 //
 // If the provider refuses, Refund withdraws the request. If the provider does not respond, or not clearly, then
 // the money may be on its way, and the request stays. The error is ReasonProviderFailed in both cases. If the provider
