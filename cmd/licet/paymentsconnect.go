@@ -92,7 +92,7 @@ func (c *connectStripe) validate() (licensing.Mode, error) {
 	}
 	keys, err := readSecrets(c.KeyFile)
 	if err != nil {
-		return "", err
+		return "", noSecretKey(err)
 	}
 	mode := licensing.Test
 	if len(keys) == 1 && strings.Contains(keys[0], "_live_") {

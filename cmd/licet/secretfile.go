@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -103,11 +104,22 @@ func (s *stripeSecrets) stat() (files [2]os.FileInfo, err error) {
 			files[i] = files[0]
 			continue
 		}
-		if files[i], err = os.Stat(name); err != nil {
-			return files, err
+		if files[i], err = os.Stat(name); err != nil && i == 1 {
+			return files, fmt.Errorf("%w; licet payments connect stripe makes this file; to start without "+
+				"callbacks, name no file", err)
+		} else if err != nil {
+			return files, noSecretKey(err)
 		}
 	}
 	return files, nil
+}
+
+// noSecretKey adds what to do to an error of reading the file with the secret key.
+func noSecretKey(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; save a secret or restricted key from Stripe's dashboard in this file, as its only line", err)
+	}
+	return err
 }
 
 // readSecrets returns the lines of a file of secrets, without blank lines.

@@ -121,6 +121,10 @@ func (c explainer) refusal(e *client.Error) error {
 		if e.Reason == client.ReasonLicenseNotFound {
 			text += c.externalKeyHint(false)
 		}
+	case client.ReasonInvalidOrderState:
+		if strings.HasSuffix(c.is.route, "/refund") && strings.Contains(text, "unpaid") {
+			text += "; licet orders cancel ends an unpaid order"
+		}
 	case client.ReasonNotFound, client.ReasonMethodNotAllowed:
 		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an "+
 			"extra path", c.target.url, c.target.urlFrom)
@@ -156,10 +160,11 @@ func nextStep(reason string) string {
 			"(licet profile set --help)",
 		client.ReasonDeviceLimitReached: "; remove a device (licet licenses remove-device), or raise the limit " +
 			"(licet licenses update --max-devices); a lease of a floating license also ends by itself",
-		client.ReasonLicenseRevoked:        "; a revocation is final: licet licenses grant issues another license",
-		client.ReasonProductMismatch:       "; licet licenses get shows the product of the license",
-		client.ReasonLicenseKeyReplaced:    "; licet licenses get with the id of the license shows the new key",
-		client.ReasonTrialUsed:             "; licet orders create --upgrade-of KEY sells the license of the trial",
+		client.ReasonLicenseRevoked:     "; a revocation is final: licet licenses grant issues another license",
+		client.ReasonProductMismatch:    "; licet licenses get shows the product of the license",
+		client.ReasonLicenseKeyReplaced: "; licet licenses get with the id of the license shows the new key",
+		client.ReasonTrialUsed: "; activate the license key of the trial (licet licenses activate); licet orders create " +
+			"--upgrade-of KEY sells its license, once",
 		client.ReasonLicenseSuspended:      "; licet licenses reinstate ends a suspension",
 		client.ReasonLicenseExpired:        "; licet licenses renew sets a later end",
 		client.ReasonDeviceNotFound:        "; licet licenses devices lists the devices that are bound",
