@@ -117,7 +117,8 @@ func (s *stripeSecrets) stat() (files [2]os.FileInfo, err error) {
 // noSecretKey adds what to do to an error of reading the file with the secret key.
 func noSecretKey(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; save a secret or restricted key from Stripe's dashboard in this file, as its only line", err)
+		return fmt.Errorf("%w; save a secret or restricted key from Stripe's dashboard in this file, as its only "+
+			"line", err)
 	}
 	return err
 }

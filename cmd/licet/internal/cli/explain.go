@@ -163,8 +163,8 @@ func nextStep(reason string) string {
 		client.ReasonLicenseRevoked:     "; a revocation is final: licet licenses grant issues another license",
 		client.ReasonProductMismatch:    "; licet licenses get shows the product of the license",
 		client.ReasonLicenseKeyReplaced: "; licet licenses get with the id of the license shows the new key",
-		client.ReasonTrialUsed: "; activate the license key of the trial (licet licenses activate); licet orders create " +
-			"--upgrade-of KEY sells its license, once",
+		client.ReasonTrialUsed: "; activate the license key of the trial (licet licenses activate); licet orders " +
+			"create --upgrade-of KEY sells its license, once",
 		client.ReasonLicenseSuspended:      "; licet licenses reinstate ends a suspension",
 		client.ReasonLicenseExpired:        "; licet licenses renew sets a later end",
 		client.ReasonDeviceNotFound:        "; licet licenses devices lists the devices that are bound",
