@@ -269,6 +269,7 @@ func (c *core) doEach(
 		group    sync.WaitGroup
 		mu       sync.Mutex
 		failures int
+		refused  = make(map[licensing.Owner]bool) // owners of records that an overload has refused
 	)
 	stopped := func() bool {
 		mu.Lock()
@@ -292,10 +293,14 @@ func (c *core) doEach(
 			mu.Lock()
 			defer mu.Unlock()
 			failed = worseError(failed, err)
+			overloaded := licensing.ReasonOf(err) == licensing.ReasonOverloaded
 			switch {
-			case errors.Is(err, node.ErrOwnerBusy):
+			case errors.Is(err, node.ErrOwnerBusy), overloaded && refused[ref.Owner]:
 			case putOff(err):
 				failures = maxDueFailures
+			case overloaded:
+				refused[ref.Owner] = true
+				failures++
 			case licensing.NotExecuted(err), licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
 				failures++
 			}

@@ -49,9 +49,16 @@ func (d *dueOrders) Due(
 	return page, nil
 }
 
-// TestBusyOwnerHidesNoOther: a pass postpones the records of a busy owner, however many they are. The next passes reach
-// the records behind them, and then the postponed records.
+// TestBusyOwnerHidesNoOther: a pass postpones the records of a busy owner, however many they are, and whichever way the
+// node refuses them. The next passes reach the records behind them, and then the postponed records.
 func TestBusyOwnerHidesNoOther(t *testing.T) {
+	for _, refusal := range []error{node.ErrOwnerBusy, licensing.ErrOverloaded} {
+		busyOwnerHidesNoOther(t, refusal)
+	}
+}
+
+func busyOwnerHidesNoOther(t *testing.T, refusal error) {
+	t.Helper()
 	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
 	other := licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "ord_other")
 	due := &dueOrders{pages: maxDueRecords / store.MaxDue, busy: busy, other: other}
@@ -65,14 +72,14 @@ func TestBusyOwnerHidesNoOther(t *testing.T) {
 				defer mu.Unlock()
 				seen[ref]++
 				if ref.Owner == busy {
-					return node.ErrOwnerBusy
+					return refusal
 				}
 				return nil
 			})
 	}
 	if first := licensing.OrderRef(busy, "ord_0"); seen[other] != 1 || seen[first] != 2 {
-		t.Errorf("in three passes the other owner's record had %d turns, and the busy owner's first %d", seen[other],
-			seen[first])
+		t.Errorf("%v: in three passes the other owner's record had %d turns, and the busy owner's first %d", refusal,
+			seen[other], seen[first])
 	}
 }
 
