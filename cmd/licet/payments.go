@@ -230,15 +230,18 @@ const (
 )
 
 // verifyStripe asks Stripe about all secret keys, some at the same time: a slow answer about one key does not keep the
-// service from asking about the others. The first key that Stripe refuses ends the other questions.
+// service from asking about the others. The first shared key that Stripe refuses ends the other questions. If Stripe
+// refuses the key of one account, a line in the log says so: an account that withdraws its key at Stripe must not keep
+// the nodes of all accounts from starting.
 func (s *instance) verifyStripe(
 	ctx context.Context, own map[licensing.Owner]payment.Provider, shared map[licensing.Mode]*stripe.Provider,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyAllTimeout)
 	defer cancel()
-	all := map[string]*stripe.Provider{}
+	all, sharedKeys := map[string]*stripe.Provider{}, map[string]bool{}
 	for mode, p := range shared {
-		all[string(mode)+" mode"] = p
+		name := string(mode) + " mode"
+		all[name], sharedKeys[name] = p, true
 	}
 	for owner, p := range own {
 		if p, is := p.(*stripe.Provider); is {
@@ -254,8 +257,13 @@ func (s *instance) verifyStripe(
 		places <- struct{}{}
 		start.StartIn(&asking, "verification of a secret key", func() {
 			defer func() { <-places }()
-			if wrong[i] = s.verifyKey(ctx, of, all[of]); wrong[i] != nil {
+			switch err := s.verifyKey(ctx, of, all[of]); {
+			case err == nil:
+			case sharedKeys[of]:
+				wrong[i] = err
 				cancel()
+			default:
+				s.log.Error().Err(err).Msg("the account can't be paid until Stripe accepts its key")
 			}
 		})
 	}

@@ -214,7 +214,8 @@ func TestKeysAreVerifiedTogether(t *testing.T) {
 	}
 }
 
-// TestRefusedKeyEndsVerification: a key that Stripe refuses fails the start, however long Stripe takes for other keys.
+// TestRefusedKeyEndsVerification: a shared key that Stripe refuses fails the start, however long Stripe takes for other
+// keys. Without that key, the refused key of one account does not, and is in the log.
 func TestRefusedKeyEndsVerification(t *testing.T) {
 	t.Parallel()
 	const wrong = stripeTestKey + "_wrong"
@@ -231,18 +232,23 @@ func TestRefusedKeyEndsVerification(t *testing.T) {
 	}))
 	defer slow.Close()
 	dir := secretFiles(t, map[string]string{"key": stripeTestKey, "wrong": wrong,
-		"payments.json": `{"accounts": {"acct_right": {"test": {"provider": "stripe", "key_file": "key"}},
-			"acct_wrong": {"test": {"provider": "stripe", "key_file": "wrong"}}}}`})
+		"payments.json": `{"accounts": {"acct_right": {"test": {"provider": "stripe", "key_file": "key"}}}}`,
+		"refused.json":  `{"accounts": {"acct_wrong": {"test": {"provider": "stripe", "key_file": "wrong"}}}}`})
 	var log bytes.Buffer
 	s := newService(config{paymentsConfig: paymentsConfig{
 		StripeBase: slow.URL, File: filepath.Join(dir, "payments.json"),
+		StripeTest: stripeAccount{KeyFile: filepath.Join(dir, "wrong")},
 	}}, zerolog.New(&log))
 	err := s.usePayments(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "acct_wrong") || strings.Contains(err.Error(), "acct_right") {
+	if err == nil || !strings.Contains(err.Error(), "for test mode") || strings.Contains(err.Error(), "acct_") {
 		t.Error(err)
 	}
 	if strings.Contains(log.String(), "could not be asked") { // as after verifyTimeout
 		t.Error(log.String())
+	}
+	s.cfg.paymentsConfig = paymentsConfig{StripeBase: slow.URL, File: filepath.Join(dir, "refused.json")}
+	if err := s.usePayments(t.Context()); err != nil || !strings.Contains(log.String(), "acct_wrong in test mode") {
+		t.Errorf("%v\n%s", err, log.String())
 	}
 }
 
