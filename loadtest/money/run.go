@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	limit     = 45 * time.Minute // of a whole run
+	limit     = time.Hour // of a whole run
 	accountID = "acct_" + programName
 	stripeKey = "sk_test_money"
 
 	// catchUpTime is how long the service may take until it knows all that Stripe knows, and has done all that is due.
 	// The longest pause before a try is that of a refund which Stripe refuses during a dispute: the pause doubles with
-	// each try, so it has grown to eight minutes when the dispute ends. The service tries at once then. If Stripe fails
-	// this try, too, as it fails some requests, 16 minutes follow.
-	catchUpTime = 17 * time.Minute
+	// each try, so it has grown to eight minutes when the dispute ends. The service learns of this end from Stripe's
+	// list of events, five minutes later, if the callback is hidden, and then tries at once. If Stripe fails this try,
+	// too, as it fails some requests, 16 minutes follow. Each step also waits for a sweep, for up to a minute.
+	catchUpTime = 24 * time.Minute
 	// daysAtBank is more than the payments from bank accounts take.
 	daysAtBank = 4 * 24 * time.Hour
 	// listed is more than the age at which the service believes Stripe's list of events.
