@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"licet/licensing"
 )
@@ -49,7 +48,8 @@ func (s *subscriptions) recordSubscription(
 		if err := s.invoices.recordInvoice(ctx, provider, order, state); err != nil {
 			return order, err
 		}
-		if order.Subscribed() && skips(&order, state.PeriodEnd) {
+		// A renewal: the callbacks about invoices before it may be lost, also those of changes in the provider's dashboard.
+		if order.Subscribed() && state.PeriodEnd.After(order.PaidEnd) {
 			if err := s.invoices.findInvoices(ctx, provider, order); err != nil {
 				return order, err
 			}
@@ -79,12 +79,6 @@ func (s *subscriptions) recordCharge(
 		return order, nil
 	}
 	return order, s.recordFee(ctx, provider, order, invoice.ID, invoice.Fee)
-}
-
-// skips reports whether a paid invoice is of a later period than the next one of the order: the callbacks of the
-// invoices before it are late, or lost. Months differ by three days.
-func skips(order *licensing.Order, periodEnd time.Time) bool {
-	return order.Interval.AddTo(order.PaidEnd).AddDate(0, 0, 3).Before(periodEnd)
 }
 
 // recordFirst records the payment of an order whose subscription has a paid invoice. The payment is that of the first

@@ -276,7 +276,8 @@ func TestSubscriptionCallbacksLost(t *testing.T) {
 	}
 }
 
-// TestProrationExtendsNothing: the invoice of a change is a payment, and pays for no period.
+// TestProrationExtendsNothing: the invoice of a change is a payment, and pays for no period. If the callback about such
+// an invoice is lost, the callback about the next renewal brings it.
 func TestProrationExtendsNothing(t *testing.T) {
 	s := atStripe(t)
 	o := s.subscribe()
@@ -284,12 +285,28 @@ func TestProrationExtendsNothing(t *testing.T) {
 		Secrets: func() stripe.Secrets { return stripe.Secrets{Key: fakeKey} }, Client: stripe.NewClient(s.fake.URL),
 		Clock: s.fake.Now,
 	})
-	if _, err := provider.Change(s.ctx, o, payment.Change{Amount: 5000, Prorate: true, Once: "chg_1"}); err != nil {
-		t.Fatal(err)
+	change := func(amount int64) {
+		t.Helper()
+		once := fmt.Sprint("chg_", amount)
+		_, err := provider.Change(s.ctx, o, payment.Change{Amount: amount, Prorate: true, Once: once})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	invoices := s.fake.IDs("invoice")
-	s.called(payment.ObjectInvoice, invoices[len(invoices)-1])
+	callback := func() {
+		t.Helper()
+		invoices := s.fake.IDs("invoice")
+		s.called(payment.ObjectInvoice, invoices[len(invoices)-1])
+	}
+	change(5000)
+	callback()
 	if now := s.balanced("proration", o, 2); !now.PaidEnd.Equal(o.PaidEnd) {
+		t.Errorf("paid until %s, before until %s", now.PaidEnd, o.PaidEnd)
+	}
+	change(7000)
+	s.advance(32 * 24 * time.Hour)
+	callback()
+	if now := s.balanced("renewal after a lost proration", o, 4); !now.PaidEnd.After(o.PaidEnd) {
 		t.Errorf("paid until %s, before until %s", now.PaidEnd, o.PaidEnd)
 	}
 }

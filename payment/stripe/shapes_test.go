@@ -49,8 +49,8 @@ func TestShapes(t *testing.T) {
 			t.Errorf("end, without a known session: %v", err)
 		}
 		for _, kind := range []payment.ObjectKind{
-			payment.ObjectCheckout, payment.ObjectPayment, payment.ObjectRefund, payment.ObjectDispute,
-			payment.ObjectInvoice, payment.ObjectSubscription,
+			payment.ObjectCheckout, payment.ObjectPayment, payment.ObjectCharge, payment.ObjectRefund,
+			payment.ObjectDispute, payment.ObjectInvoice, payment.ObjectSubscription,
 		} {
 			if state, err := p.Look(t.Context(), payment.Object{Kind: kind, ID: "x_1"}); err != nil || state.ID == "" {
 				t.Errorf("look at a %s: %+v, %v", kind, state, err)
@@ -74,6 +74,9 @@ func TestShapes(t *testing.T) {
 		order.Interval, order.Subscription, order.Attempt = licensing.Period{Months: 1}, "sub_1", 2
 		if _, err := p.Begin(t.Context(), order); err != nil {
 			t.Errorf("begin a subscription: %v", err)
+		}
+		if _, err := p.Invoices(t.Context(), order); err != nil {
+			t.Errorf("invoices: %v", err)
 		}
 		for _, change := range []payment.Change{
 			{End: payment.EndOfPeriod}, {End: payment.EndNow}, {Resume: true},
