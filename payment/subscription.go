@@ -48,7 +48,7 @@ func (s *subscriptions) recordSubscription(
 		if err := s.invoices.recordInvoice(ctx, provider, order, state); err != nil {
 			return order, err
 		}
-		// A renewal: the callbacks about invoices before it may be lost, also those of changes in the provider's dashboard.
+		// A renewal. Callbacks about invoices before it may be lost, also those of changes in the provider's dashboard.
 		if order.Subscribed() && state.PeriodEnd.After(order.PaidEnd) {
 			if err := s.invoices.findInvoices(ctx, provider, order); err != nil {
 				return order, err
