@@ -238,14 +238,17 @@ func (s *instance) verifyStripe(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyAllTimeout)
 	defer cancel()
-	all, sharedKeys := map[string]*stripe.Provider{}, map[string]bool{}
+	type key struct {
+		*stripe.Provider
+		shared bool
+	}
+	all := map[string]key{}
 	for mode, p := range shared {
-		name := string(mode) + " mode"
-		all[name], sharedKeys[name] = p, true
+		all[string(mode)+" mode"] = key{p, true}
 	}
 	for owner, p := range own {
 		if p, is := p.(*stripe.Provider); is {
-			all[owner.AccountID+" in "+string(owner.Mode)+" mode"] = p
+			all[owner.AccountID+" in "+string(owner.Mode)+" mode"] = key{p, false}
 		}
 	}
 	names := slices.Sorted(maps.Keys(all))
@@ -257,9 +260,9 @@ func (s *instance) verifyStripe(
 		places <- struct{}{}
 		start.StartIn(&asking, "verification of a secret key", func() {
 			defer func() { <-places }()
-			switch err := s.verifyKey(ctx, of, all[of]); {
+			switch err := s.verifyKey(ctx, of, all[of].Provider); {
 			case err == nil:
-			case sharedKeys[of]:
+			case all[of].shared:
 				wrong[i] = err
 				cancel()
 			default:
